@@ -1,0 +1,46 @@
+// Sizes, ids and the step clock that every step shares.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace acctsne {
+
+using Size = std::int64_t;    // counts of points, edges and tree nodes
+using PointId = std::int32_t; // a point's row number; N < 2^31
+using EdgeId = std::int64_t;  // a position in the edge arrays of P; edges can exceed 2^31
+using MortonCode = std::uint64_t;
+
+// The largest embedding dimension that the tree and the forces are compiled for.
+inline constexpr int kMaxDims = 3;
+
+// Bits of a Morton code that each axis gets, which is also the deepest level of the tree: as many
+// as fit 64 bits and a conversion to signed 32-bit integers.
+template <int Dims>
+inline constexpr int kMortonBits = Dims == 3 ? 21 : 31;
+
+// Seconds spent in each step of the gradient loop, under the paper's names.
+struct StepSeconds {
+  double tree_building = 0;
+  double summarization = 0;
+  double attractive = 0;
+  double repulsive = 0;
+  double update = 0;
+  double kl_divergence = 0;
+};
+
+// Adds the time from its construction to its destruction to one counter.
+class StepTimer {
+public:
+  explicit StepTimer(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+  ~StepTimer() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  double& seconds_;
+  Clock::time_point start_;
+};
+
+} // namespace acctsne

@@ -1,0 +1,50 @@
+// Fills the kernel table of one instruction set. A unit defines ACCTSNE_LEVEL (its namespace and
+// name) and ACCTSNE_VECTOR_BYTES, then includes this file.
+#include "kernels/kernels.hpp"
+
+#include <cstdint>
+#include <type_traits>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define ACCTSNE_TEXT_(x) #x
+#define ACCTSNE_TEXT(x) ACCTSNE_TEXT_(x)
+
+namespace acctsne::ACCTSNE_LEVEL {
+
+inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
+
+#include "kernels/simd-inl.hpp"
+
+#include "kernels/attractive-inl.hpp"
+#include "kernels/distance-inl.hpp"
+#include "kernels/gaussian-inl.hpp"
+#include "kernels/morton-inl.hpp"
+#include "kernels/repulsive_exact-inl.hpp"
+#include "kernels/update-inl.hpp"
+
+template <typename Real>
+constexpr RealKernels<Real> real_kernels() {
+  return {
+      {morton_codes<Real, 1>, morton_codes<Real, 2>, morton_codes<Real, 3>},
+      {attractive_rows<Real, 1>, attractive_rows<Real, 2>, attractive_rows<Real, 3>},
+      {cross_entropy_rows<Real, 1>, cross_entropy_rows<Real, 2>, cross_entropy_rows<Real, 3>},
+      {repulsive_range<Real, 1>, repulsive_range<Real, 2>, repulsive_range<Real, 3>},
+      {update_points<Real, 1>, update_points<Real, 2>, update_points<Real, 3>},
+      squared_distance<Real>,
+  };
+}
+
+extern const KernelTable kTable;
+const KernelTable kTable = {
+    ACCTSNE_TEXT(ACCTSNE_LEVEL),
+    kPanelVectors * Simd<float>::kLanes,
+    real_kernels<float>(),
+    real_kernels<double>(),
+    filter_tile,
+    gaussian_row,
+};
+
+} // namespace acctsne::ACCTSNE_LEVEL

@@ -1,0 +1,84 @@
+// The gradient descent over all steps: what one phase of the schedule does, and the state that
+// outlives it.
+#pragma once
+
+#include "acctsne/csr.hpp"
+#include "acctsne/parallel.hpp"
+#include "acctsne/types.hpp"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace acctsne {
+
+enum class Method { exact, barnes_hut };
+
+// A run of iterations with the same settings.
+struct Phase {
+  Size iterations = 0;
+  double exaggeration = 1;   // P times this
+  double learning_rate = 50; // in scikit-learn's unit: the gradient carries its factor 4
+  double momentum = 0.8;
+  double max_step = 5;          // longest step of a point; infinity for none
+  Size check_every = 50;        // iterations between evaluations of KL; 0 for never
+  Size callback_every = 0;      // iterations between calls of the observer; 0 for never
+  double min_gradient_norm = 0; // stop, at a check, when the gradient is not larger
+  Size patience = -1; // stop, at a check, after so many iterations without a lower KL; -1 for never
+};
+
+struct Report {
+  Size iteration; // counted from 0 since the optimiser was made
+  double kl_divergence;
+  double gradient_norm;
+};
+
+enum class Stop { finished, small_gradient, no_progress, observer };
+
+// Sees a report every Phase::callback_every iterations; returning true ends the phase.
+using Observer = std::function<bool(const Report&)>;
+
+// One embedding being optimised. P must outlive it.
+template <typename Real>
+class Optimizer {
+public:
+  virtual ~Optimizer() = default;
+
+  // Runs a phase. Cancelled passes through with the layout of the last finished iteration in place.
+  virtual Stop run(const Phase& phase, ThreadTeam& team, const Observer& observer) = 0;
+  // Forgets momentum and gains.
+  virtual void rest() = 0;
+  // Forces and Z at the present positions.
+  virtual void evaluate(ThreadTeam& team) = 0;
+  // KL divergence at the present positions, with the method's own Z.
+  virtual double kl_divergence(ThreadTeam& team) = 0;
+
+  // points x dims, in the order of P's rows.
+  virtual std::span<const Real> points() const = 0;
+  // As of the last evaluation, unnormalised: the gradient is 4 (attractive - repulsive / z).
+  virtual std::span<const Real> attractive() const = 0;
+  virtual std::span<const Real> repulsive() const = 0;
+  virtual double z() const = 0;
+
+  Size iterations() const { return iterations_.load(std::memory_order_relaxed); }
+  const Report& last_report() const { return last_report_; }
+  const StepSeconds& seconds() const { return seconds_; }
+
+protected:
+  std::atomic<Size> iterations_{0}; // finished ones; another thread may look
+  Report last_report_{};
+  StepSeconds seconds_;
+};
+
+struct OptimizerOptions {
+  Method method = Method::barnes_hut;
+  double theta = 0.5;
+};
+
+// `initial` is rows of P x dims, dims in [1, kMaxDims].
+template <typename Real>
+std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
+                                                int dims, const OptimizerOptions& options);
+
+} // namespace acctsne

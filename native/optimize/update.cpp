@@ -1,0 +1,92 @@
+// The update pass: chunks of points in parallel (kernels/update-inl.hpp), their sums joined in
+// chunk order.
+#include "optimize/update.hpp"
+
+#include "kernels/dispatch.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace acctsne {
+namespace {
+
+constexpr Size kPointsPerChunk = 4096;
+
+template <typename Real, int Dims>
+void join_sums(Layout<Real, Dims>& layout, const std::vector<UpdateSums>& partials) {
+  for (int axis = 0; axis < Dims; ++axis) {
+    double position = 0;
+    double lower = partials.front().lower[axis];
+    double upper = partials.front().upper[axis];
+    for (const UpdateSums& part : partials) {
+      position += part.position[axis];
+      lower = std::min(lower, part.lower[axis]);
+      upper = std::max(upper, part.upper[axis]);
+    }
+    layout.mean[axis] = static_cast<Real>(position / static_cast<double>(layout.size()));
+    layout.lower[axis] = static_cast<Real>(lower);
+    layout.upper[axis] = static_cast<Real>(upper);
+  }
+}
+
+} // namespace
+
+template <typename Real, int Dims>
+void start_layout(Layout<Real, Dims>& layout, const Real* points, Size count) {
+  layout.points.assign(points, points + count * Dims);
+  rest_layout(layout);
+  UpdateSums sums;
+  for (int axis = 0; axis < Dims; ++axis) {
+    sums.lower[axis] = static_cast<double>(points[axis]);
+    sums.upper[axis] = static_cast<double>(points[axis]);
+    for (Size i = 0; i < count; ++i) {
+      const auto value = static_cast<double>(points[i * Dims + axis]);
+      sums.position[axis] += value;
+      sums.lower[axis] = std::min(sums.lower[axis], value);
+      sums.upper[axis] = std::max(sums.upper[axis], value);
+    }
+  }
+  join_sums(layout, {sums});
+}
+
+template <typename Real, int Dims>
+void rest_layout(Layout<Real, Dims>& layout) {
+  layout.updates.assign(layout.points.size(), Real(0));
+  layout.gains.assign(layout.points.size(), Real(1));
+}
+
+template <typename Real, int Dims>
+double update_layout(Layout<Real, Dims>& layout, UpdateParameters<Real> parameters,
+                     const Real* attractive, const Real* repulsive,
+                     std::vector<UpdateSums>& partials, ThreadTeam& team) {
+  const ThreadTeam::Uninterrupted to_the_end(team);
+  std::copy_n(layout.mean, Dims, parameters.shift);
+  const Size count = layout.size();
+  partials.resize(static_cast<std::size_t>(chunk_count(count, kPointsPerChunk)));
+  const auto kernel = kernels().of<Real>().update_points[Dims - 1];
+  parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
+    kernel(parameters, begin, end, attractive, repulsive, layout.points.data(),
+           layout.updates.data(), layout.gains.data(),
+           partials[static_cast<std::size_t>(begin / kPointsPerChunk)]);
+  });
+  join_sums(layout, partials);
+  double squared_gradient = 0;
+  for (const UpdateSums& part : partials) {
+    squared_gradient += part.squared_gradient;
+  }
+  return std::sqrt(squared_gradient);
+}
+
+#define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
+  template void start_layout(Layout<Real, Dims>&, const Real*, Size);                              \
+  template void rest_layout(Layout<Real, Dims>&);                                                  \
+  template double update_layout(Layout<Real, Dims>&, UpdateParameters<Real>, const Real*,          \
+                                const Real*, std::vector<UpdateSums>&, ThreadTeam&);
+ACCTSNE_INSTANTIATE(float, 1)
+ACCTSNE_INSTANTIATE(float, 2)
+ACCTSNE_INSTANTIATE(float, 3)
+ACCTSNE_INSTANTIATE(double, 1)
+ACCTSNE_INSTANTIATE(double, 2)
+ACCTSNE_INSTANTIATE(double, 3)
+
+} // namespace acctsne

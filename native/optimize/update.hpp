@@ -1,0 +1,42 @@
+// The last pass of an iteration: move every point, and gather what the next iteration needs to
+// know.
+#pragma once
+
+#include "acctsne/parallel.hpp"
+#include "acctsne/types.hpp"
+#include "kernels/kernels.hpp"
+
+#include <vector>
+
+namespace acctsne {
+
+// Where the points are and how they got there. All arrays are points x Dims.
+template <typename Real, int Dims>
+struct Layout {
+  std::vector<Real> points;
+  std::vector<Real> updates; // the last step of each coordinate
+  std::vector<Real> gains;
+  Real lower[Dims];
+  Real upper[Dims];
+  Real mean[Dims];
+
+  Size size() const { return static_cast<Size>(points.size()) / Dims; }
+};
+
+// Starts a layout from the given positions, at rest.
+template <typename Real, int Dims>
+void start_layout(Layout<Real, Dims>& layout, const Real* points, Size count);
+
+// Forgets momentum and gains, as scikit-learn does after early exaggeration.
+template <typename Real, int Dims>
+void rest_layout(Layout<Real, Dims>& layout);
+
+// One fused pass: gradient, gains, momentum, step clip, recentring, bounds. Returns the gradient's
+// norm. The positions are centred on the mean that they had before the step, which keeps them
+// within one step's mean of the origin.
+template <typename Real, int Dims>
+double update_layout(Layout<Real, Dims>& layout, UpdateParameters<Real> parameters,
+                     const Real* attractive, const Real* repulsive,
+                     std::vector<UpdateSums>& partials, ThreadTeam& team);
+
+} // namespace acctsne

@@ -1,0 +1,181 @@
+// The thread team: how a loop is opened to helpers, worked through, closed and waited for.
+#include "acctsne/parallel.hpp"
+
+#include <algorithm>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace acctsne {
+namespace {
+
+constexpr std::uint32_t kGateOpen = 1u << 31;
+
+// How long an idle thread spins before it sleeps. Passes of an iteration follow each other within
+// microseconds, and a wake-up through the kernel costs about 50 us here; spinning longer only takes
+// time from others on a shared machine.
+constexpr std::chrono::microseconds kSpinTime{40};
+
+void relax_cpu() {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// Spins for a bounded time, then sleeps, until `value` satisfies `done`; returns the value that
+// did.
+template <typename Done>
+std::uint32_t wait_until(std::atomic<std::uint32_t>& value, Done done) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
+  for (;;) {
+    for (int spin = 0; spin < 64; ++spin) {
+      const std::uint32_t seen = value.load(std::memory_order_acquire);
+      if (done(seen)) {
+        return seen;
+      }
+      relax_cpu();
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      break;
+    }
+  }
+  for (;;) {
+    const std::uint32_t seen = value.load(std::memory_order_acquire);
+    if (done(seen)) {
+      return seen;
+    }
+    value.wait(seen, std::memory_order_acquire);
+  }
+}
+
+} // namespace
+
+ThreadTeam::ThreadTeam(int threads, Poll poll) : poll_(std::move(poll)) {
+  const int helpers = std::max(threads, 1) - 1;
+  helpers_.reserve(static_cast<std::size_t>(helpers));
+  for (int worker = 1; worker <= helpers; ++worker) {
+    try {
+      helpers_.emplace_back([this, worker] { helper_main(worker); });
+    } catch (const std::system_error&) {
+      break; // the system allows no more threads: fewer give the same result, later
+    }
+  }
+}
+
+ThreadTeam::~ThreadTeam() {
+  quit_.store(true, std::memory_order_release);
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  for (std::thread& helper : helpers_) {
+    helper.join();
+  }
+}
+
+void ThreadTeam::run(Size chunks, void* callable, Call call) {
+  if (chunks <= 0) {
+    return;
+  }
+  callable_ = callable;
+  call_ = call;
+  chunks_ = chunks;
+  next_chunk_.store(0, std::memory_order_relaxed);
+  abandoned_.store(false, std::memory_order_relaxed);
+  failure_ = nullptr;
+
+  const bool shared = !helpers_.empty() && chunks > 1;
+  if (shared) {
+    gate_.store(kGateOpen, std::memory_order_release);
+    epoch_.fetch_add(1, std::memory_order_release);
+    epoch_.notify_all();
+  }
+  work_through(0);
+  if (shared) {
+    gate_.fetch_and(~kGateOpen, std::memory_order_acq_rel);
+    wait_until(gate_, [](std::uint32_t gate) { return gate == 0; });
+  }
+
+  if (failure_) {
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+  if (cancelled_) {
+    throw Cancelled();
+  }
+}
+
+void ThreadTeam::work_through(int worker) {
+  for (;;) {
+    if (worker == 0) {
+      poll_if_due();
+    }
+    if (abandoned_.load(std::memory_order_relaxed)) {
+      return;
+    }
+    const Size chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= chunks_) {
+      return;
+    }
+    try {
+      call_(callable_, chunk, worker);
+    } catch (...) {
+      const std::lock_guard lock(failure_mutex_);
+      if (!failure_) {
+        failure_ = std::current_exception();
+      }
+      abandoned_.store(true, std::memory_order_relaxed);
+    }
+  }
+}
+
+void ThreadTeam::helper_main(int worker) {
+  std::uint32_t seen = 0;
+  for (;;) {
+    seen = wait_until(epoch_, [seen](std::uint32_t epoch) { return epoch != seen; });
+    if (quit_.load(std::memory_order_acquire)) {
+      return;
+    }
+    std::uint32_t gate = gate_.load(std::memory_order_acquire);
+    while ((gate & kGateOpen) != 0) {
+      if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) {
+        work_through(worker);
+        if (gate_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+          gate_.notify_one();
+        }
+        break;
+      }
+    }
+  }
+}
+
+void ThreadTeam::poll_if_due() {
+  if (!poll_ || !polling_ || cancelled_) {
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (now - last_poll_ < kPollInterval) {
+    return;
+  }
+  last_poll_ = now;
+  if (poll_()) {
+    cancelled_ = true;
+    abandoned_.store(true, std::memory_order_relaxed);
+  }
+}
+
+bool ThreadTeam::should_stop(int worker) {
+  if (worker == 0) {
+    poll_if_due();
+  }
+  return abandoned_.load(std::memory_order_relaxed);
+}
+
+void ThreadTeam::check() {
+  poll_if_due();
+  if (cancelled_) {
+    throw Cancelled();
+  }
+}
+
+} // namespace acctsne

@@ -1,0 +1,188 @@
+// Step 3, second half: the tree from sorted Morton codes.
+//
+// 1. Sort the codes and copy the points into that order.
+// 2. Divide from the root until every part has at most `subtree_points` points. This depends on the
+//    points alone, not on the threads, and touches only a few hundred cells.
+// 3. Build each part's subtree, in parallel. A node's cell is found from the common prefix of its
+//    first and last code: chains of cells with one child never arise, so a subtree of n points has
+//    fewer than 2 n nodes.
+// 4. Move the subtrees to their place in depth-first order, in parallel.
+#include "tree/tree.hpp"
+
+#include "tree/morton.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace acctsne {
+namespace {
+
+// Points of a subtree that one task builds: enough tasks to balance many threads, few enough to be
+// worth a task.
+Size points_per_subtree(Size count) {
+  return std::max<Size>(512, count / 512);
+}
+
+} // namespace
+
+template <typename Real, int Dims>
+void Tree<Real, Dims>::reserve(Size points) {
+  const auto n = static_cast<std::size_t>(points);
+  codes_.reserve(n);
+  codes_scratch_.reserve(n);
+  order_.reserve(n);
+  order_scratch_.reserve(n);
+  sorted_points_.reserve(n * Dims);
+  built_.reserve(2 * n);
+  nodes_.reserve(2 * n);
+}
+
+template <typename Real, int Dims>
+void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, const Real* upper,
+                             ThreadTeam& team) {
+  const auto n = static_cast<std::size_t>(count);
+  codes_.resize(n);
+  codes_scratch_.resize(n);
+  order_.resize(n);
+  order_scratch_.resize(n);
+  sorted_points_.resize(n * Dims);
+  built_.resize(2 * n);
+  nodes_.resize(2 * n);
+  subtrees_.clear();
+  top_.clear();
+  node_count_ = 0;
+  if (count == 0) {
+    return;
+  }
+  box_ = root_box<Real, Dims>(lower, upper);
+  compute_morton_codes<Real, Dims>(points, count, box_, codes_.data(), team);
+  sort_points(points, count, team);
+  split_top(0, static_cast<PointId>(count), points_per_subtree(count));
+  parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
+    Subtree& subtree = subtrees_[static_cast<std::size_t>(s)];
+    Node<Real, Dims>* to = built_.data() + 2 * static_cast<std::size_t>(subtree.begin);
+    subtree.count = emit_subtree(subtree.begin, subtree.end, to, 0);
+  });
+  place_subtrees(team);
+}
+
+template <typename Real, int Dims>
+void Tree<Real, Dims>::sort_points(const Real* points, Size count, ThreadTeam& team) {
+  sort_codes(codes_, order_, codes_scratch_, order_scratch_, histograms_, Dims * kMortonBits<Dims>,
+             team);
+  parallel_for(team, count, 16384, [&](Size begin, Size end) {
+    for (Size i = begin; i < end; ++i) {
+      const Real* from = points + static_cast<Size>(order_[static_cast<std::size_t>(i)]) * Dims;
+      for (int axis = 0; axis < Dims; ++axis) {
+        sorted_points_[static_cast<std::size_t>(i * Dims + axis)] = from[axis];
+      }
+    }
+  });
+}
+
+template <typename Real, int Dims>
+Node<Real, Dims> Tree<Real, Dims>::make_node(PointId begin, PointId end) const {
+  const MortonCode differing =
+      codes_[static_cast<std::size_t>(begin)] ^ codes_[static_cast<std::size_t>(end - 1)];
+  const int differing_bits = 64 - std::countl_zero(differing);
+  Node<Real, Dims> node{};
+  node.level = static_cast<std::int16_t>(kMortonBits<Dims> - (differing_bits + Dims - 1) / Dims);
+  node.side = std::ldexp(box_.side, -node.level);
+  node.begin = begin;
+  node.end = end;
+  node.leaf = node.mass() <= kLeafPoints || node.level == kMortonBits<Dims>;
+  return node;
+}
+
+template <typename Real, int Dims>
+template <typename Visit>
+void Tree<Real, Dims>::visit_children(const Node<Real, Dims>& node, Visit&& visit) const {
+  const int shift = (kMortonBits<Dims> - node.level - 1) * Dims;
+  constexpr MortonCode kChildMask = (MortonCode{1} << Dims) - 1;
+  PointId begin = node.begin;
+  while (begin < node.end) {
+    const MortonCode child = (codes_[static_cast<std::size_t>(begin)] >> shift) & kChildMask;
+    const auto first = codes_.begin() + begin;
+    const auto last = codes_.begin() + node.end;
+    const auto after = std::partition_point(
+        first, last, [&](MortonCode code) { return ((code >> shift) & kChildMask) == child; });
+    const auto end = static_cast<PointId>(after - codes_.begin());
+    visit(begin, end);
+    begin = end;
+  }
+}
+
+template <typename Real, int Dims>
+void Tree<Real, Dims>::split_top(PointId begin, PointId end, Size subtree_points) {
+  const Node<Real, Dims> node = make_node(begin, end);
+  const std::size_t entry = top_.size();
+  if (node.leaf || node.mass() <= subtree_points) {
+    top_.push_back({node, static_cast<Size>(entry + 1), static_cast<Size>(subtrees_.size())});
+    subtrees_.push_back({begin, end});
+    return;
+  }
+  top_.push_back({node, 0, -1});
+  visit_children(node, [&](PointId child_begin, PointId child_end) {
+    split_top(child_begin, child_end, subtree_points);
+  });
+  top_[entry].next_entry = static_cast<Size>(top_.size());
+}
+
+// Writes the subtree over [begin, end) from to[next] on and returns the place after it.
+template <typename Real, int Dims>
+NodeId Tree<Real, Dims>::emit_subtree(PointId begin, PointId end, Node<Real, Dims>* to,
+                                      NodeId next) const {
+  Node<Real, Dims>& node = to[next];
+  node = make_node(begin, end);
+  ++next;
+  if (!node.leaf) {
+    visit_children(node, [&](PointId child_begin, PointId child_end) {
+      next = emit_subtree(child_begin, child_end, to, next);
+    });
+  }
+  node.skip = next;
+  return next;
+}
+
+template <typename Real, int Dims>
+void Tree<Real, Dims>::place_subtrees(ThreadTeam& team) {
+  NodeId place = 0;
+  for (TopEntry& entry : top_) {
+    entry.place = place;
+    if (entry.subtree >= 0) {
+      Subtree& subtree = subtrees_[static_cast<std::size_t>(entry.subtree)];
+      subtree.first = place;
+      place += subtree.count;
+    } else {
+      ++place;
+    }
+  }
+  node_count_ = static_cast<std::size_t>(place);
+  for (const TopEntry& entry : top_) {
+    if (entry.subtree < 0) {
+      Node<Real, Dims>& node = nodes_[static_cast<std::size_t>(entry.place)];
+      node = entry.node;
+      const auto after = static_cast<std::size_t>(entry.next_entry);
+      node.skip = after < top_.size() ? top_[after].place : place;
+    }
+  }
+  parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
+    const Subtree& subtree = subtrees_[static_cast<std::size_t>(s)];
+    const Node<Real, Dims>* from = built_.data() + 2 * static_cast<std::size_t>(subtree.begin);
+    for (NodeId i = 0; i < subtree.count; ++i) {
+      Node<Real, Dims>& node = nodes_[static_cast<std::size_t>(subtree.first + i)];
+      node = from[i];
+      node.skip += subtree.first;
+    }
+  });
+}
+
+template class Tree<float, 1>;
+template class Tree<float, 2>;
+template class Tree<float, 3>;
+template class Tree<double, 1>;
+template class Tree<double, 2>;
+template class Tree<double, 3>;
+
+} // namespace acctsne

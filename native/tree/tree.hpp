@@ -1,0 +1,105 @@
+// Steps 3 and 4: the tree over the embedding that the Barnes-Hut repulsion walks.
+//
+// A binary tree in 1-D, quadtree in 2-D, octree in 3-D. Nodes lie in depth-first order, so that a
+// subtree is a contiguous range of nodes, its points a contiguous range of the points in Morton
+// order, and a walk needs no stack: after a node comes its first child, or, if the subtree is to be
+// skipped, the node at `skip`.
+#pragma once
+
+#include "acctsne/parallel.hpp"
+#include "acctsne/types.hpp"
+
+#include <span>
+#include <vector>
+
+namespace acctsne {
+
+using NodeId = std::int32_t;
+
+// A cell with at most this many points is not divided further. Against leaves of one point, nodes
+// per point fall from 1.7 to 0.35 and the force error stays the same (MNIST-70k).
+inline constexpr Size kLeafPoints = 8;
+
+template <typename Real, int Dims>
+struct Box {
+  Real lower[Dims];
+  Real side; // of a cube that holds every point
+};
+
+template <typename Real, int Dims>
+struct Node {
+  Real center[Dims]; // centre of mass, filled by summarize()
+  Real side;         // of the smallest Morton cell that holds the node's points
+  PointId begin;     // points in Morton order
+  PointId end;
+  NodeId skip;        // the first node after this one's subtree
+  std::int16_t level; // halvings of the root box that lead to the cell
+  bool leaf;
+
+  Size mass() const { return end - begin; }
+};
+
+template <typename Real, int Dims>
+class Tree {
+public:
+  // Places for `points` points; later calls of build() on as many points or fewer allocate nothing.
+  void reserve(Size points);
+
+  // Step 3. Sorts the points (row-major, points x Dims) and builds the nodes. `lower` and `upper`
+  // bound the points.
+  void build(const Real* points, Size count, const Real* lower, const Real* upper,
+             ThreadTeam& team);
+
+  // Step 4. Fills the centres of mass, bottom up.
+  void summarize(ThreadTeam& team);
+
+  std::span<const Node<Real, Dims>> nodes() const { return {nodes_.data(), node_count_}; }
+  const Box<Real, Dims>& box() const { return box_; }
+
+  // In Morton order: positions, and the row in the input that each came from.
+  std::span<const Real> points() const { return sorted_points_; }
+  std::span<const PointId> order() const { return order_; }
+  std::span<const MortonCode> codes() const { return codes_; }
+
+private:
+  // A run of nodes that one task builds and summarises.
+  struct Subtree {
+    PointId begin;
+    PointId end;
+    NodeId first = 0; // in nodes_
+    NodeId count = 0;
+  };
+  // The part of the tree above the subtrees, in depth-first order: a node, or the place of a
+  // subtree.
+  struct TopEntry {
+    Node<Real, Dims> node;
+    Size next_entry;  // the first entry after this one's part
+    Size subtree;     // its number, or -1 for a node
+    NodeId place = 0; // of its first node in nodes_
+  };
+
+  void sort_points(const Real* points, Size count, ThreadTeam& team);
+  void split_top(PointId begin, PointId end, Size subtree_points);
+  void place_subtrees(ThreadTeam& team);
+  Node<Real, Dims> make_node(PointId begin, PointId end) const;
+  // Calls visit(begin, end) for each occupied child cell of the node.
+  template <typename Visit>
+  void visit_children(const Node<Real, Dims>& node, Visit&& visit) const;
+  NodeId emit_subtree(PointId begin, PointId end, Node<Real, Dims>* to, NodeId next) const;
+  void summarize_node(NodeId id);
+
+  Box<Real, Dims> box_{};
+  std::vector<MortonCode> codes_;
+  std::vector<MortonCode> codes_scratch_;
+  std::vector<PointId> order_;
+  std::vector<PointId> order_scratch_;
+  std::vector<std::uint32_t> histograms_;
+  std::vector<Real> sorted_points_;
+  std::vector<Subtree> subtrees_;
+  std::vector<TopEntry> top_;
+  std::vector<Node<Real, Dims>> built_; // subtree s occupies built_[2 * begin ...]
+  std::vector<Node<Real, Dims>> nodes_;
+  std::size_t node_count_ = 0;
+};
+
+} // namespace acctsne

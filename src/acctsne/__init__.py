@@ -1,0 +1,12 @@
+"""t-SNE for CPUs: fast, accurate, and the same result at any thread count.
+
+`TSNE` is a drop-in for `sklearn.manifold.TSNE`; `quality` judges embeddings, whoever made them.
+"""
+
+from acctsne import quality
+from acctsne._build import build_info
+from acctsne._tsne import TSNE
+
+__version__ = "0.1.0"
+
+__all__ = ["TSNE", "__version__", "build_info", "quality"]

@@ -1,0 +1,66 @@
+"""Types of the native module (native/bind/_core.cpp)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+Progress = Callable[[int], object] | None
+
+def build_info() -> dict[str, Any]: ...
+def use_simd_level(name: str) -> None: ...
+def nearest_neighbors(
+    X: Reals, n_neighbors: int, in_double: bool, threads: int, progress: Progress = None
+) -> tuple[npt.NDArray[np.int32], Reals, float]: ...
+def search_perplexity(
+    squared_distances: Reals, perplexity: float, threads: int
+) -> tuple[Reals, npt.NDArray[np.float64], int]: ...
+def symmetrize(
+    indices: npt.NDArray[np.int32], conditional: Reals, threads: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Reals]: ...
+def exact_repulsion(
+    Y: Reals, rows: npt.NDArray[np.int32], threads: int
+) -> tuple[Reals, npt.NDArray[np.float64]]: ...
+def build_tree(Y: Reals, threads: int) -> dict[str, Any]: ...
+
+class _Optimizer:
+    def __init__(
+        self,
+        offsets: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        values: Reals,
+        initial: Reals,
+        method: str,
+        theta: float,
+    ) -> None: ...
+    def run(
+        self,
+        iterations: int,
+        exaggeration: float,
+        learning_rate: float,
+        momentum: float,
+        max_step: float,
+        check_every: int,
+        min_gradient_norm: float,
+        patience: int,
+        callback_every: int,
+        callback: Callable[[int, float, float], bool] | None,
+        progress: Progress,
+        threads: int,
+    ) -> str: ...
+    def kl_divergence(self, threads: int) -> float: ...
+    def forces(self, threads: int) -> tuple[Reals, Reals, float]: ...
+    def rest(self) -> None: ...
+    @property
+    def points(self) -> Reals: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def gradient_norm(self) -> float: ...
+    @property
+    def seconds(self) -> dict[str, float]: ...
+
+class Optimizer32(_Optimizer): ...
+class Optimizer64(_Optimizer): ...

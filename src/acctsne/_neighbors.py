@@ -1,0 +1,86 @@
+"""Step 1, KNN: the nearest neighbours of every sample and their squared distances."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import NearestNeighbors
+
+from acctsne import _core
+from acctsne._progress import progress_bar
+from acctsne._threads import limited_libraries
+from acctsne._validate import Problem
+
+Neighbors = tuple[npt.NDArray[np.int32], npt.NDArray[Any]]
+
+
+def find_neighbors(problem: Problem, verbose: int = 0) -> Neighbors:
+    """Find the neighbours that the problem asks for.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_samples, n_neighbors), int32
+        Without the sample itself.
+    squared_distances : ndarray of the same shape, of the problem's dtype
+        Up to one common factor, which the perplexity search does not see. Whatever the metric,
+        it is the distance's square that enters the Gaussian.
+    """
+    if problem.metric == "euclidean" and not problem.metric_params and not issparse(problem.X):
+        with progress_bar("neighbors", problem.n_samples, "pt", verbose) as move_to:
+            indices, squared, _ = _core.nearest_neighbors(
+                problem.X,
+                problem.n_neighbors,
+                problem.dtype == np.float64,
+                problem.threads,
+                move_to,
+            )
+        return indices, squared
+    with limited_libraries(problem.threads):
+        if problem.method == "exact":
+            return _from_all_pairs(problem)
+        return _from_scikit_learn(problem)
+
+
+def _from_scikit_learn(problem: Problem) -> Neighbors:
+    search = NearestNeighbors(
+        n_neighbors=problem.n_neighbors,
+        metric=problem.metric,
+        metric_params=problem.metric_params,
+        n_jobs=problem.threads,
+    )
+    graph = search.fit(problem.X).kneighbors_graph(mode="distance")
+    shape = (problem.n_samples, problem.n_neighbors)
+    return graph.indices.astype(np.int32).reshape(shape), _squared(
+        graph.data.reshape(shape), problem
+    )
+
+
+def _from_all_pairs(problem: Problem) -> Neighbors:
+    if problem.metric == "precomputed":
+        distances = problem.X
+    else:
+        distances = pairwise_distances(
+            problem.X,
+            metric=problem.metric,
+            n_jobs=problem.threads,
+            **(problem.metric_params or {}),
+        )
+    n = problem.n_samples
+    # Every column but the diagonal, row by row.
+    others = ~np.eye(n, dtype=bool)
+    indices = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))[others].reshape(n, n - 1)
+    return indices, _squared(np.asarray(distances)[others].reshape(n, n - 1), problem)
+
+
+def _squared(distances: npt.NDArray[Any], problem: Problem) -> npt.NDArray[Any]:
+    if not np.isfinite(distances).all():
+        raise ValueError("the metric gave a distance that is not finite")
+    if (distances < 0).any():
+        raise ValueError("All distances should be positive, the metric given is not correct")
+    distances = distances.astype(np.float64)
+    largest = distances.max(initial=0.0)
+    if largest > 0:
+        distances /= largest  # squares can then neither overflow nor all vanish
+    return np.ascontiguousarray(np.square(distances), dtype=problem.dtype)

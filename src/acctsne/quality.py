@@ -1,0 +1,297 @@
+"""The referee: how good an embedding is, whoever made it.
+
+Reported KL divergences of different packages are not comparable: each uses its own approximate sum
+Z, some count self terms, some report exaggerated values. The figures here are exact and take
+nothing from the optimiser: exact neighbours, all pairs, double precision.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from acctsne import _core
+from acctsne._affinities import JointProbabilities, joint_probabilities
+from acctsne._threads import effective_threads
+from acctsne._validate import MAX_COMPONENTS
+
+__all__ = [
+    "affinities",
+    "exact_kl",
+    "exact_z",
+    "force_error",
+    "label_agreement",
+    "neighbor_preservation",
+]
+
+
+def affinities(
+    X: npt.ArrayLike, perplexity: float = 30.0, *, n_jobs: int | None = None
+) -> csr_matrix:
+    """Compute the joint probabilities P of exact Euclidean neighbours in double precision.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data.
+    perplexity : float, default=30.0
+        The perplexity; `int(3 * perplexity + 1)` neighbours are used.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    P : csr_matrix of shape (n_samples, n_samples)
+        Symmetric, sums to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acctsne import quality
+    >>> P = quality.affinities(np.arange(20.0).reshape(10, 2), perplexity=2)
+    >>> round(float(P.sum()), 6)
+    1.0
+    """
+    X = check_array(X, dtype=[np.float32, np.float64], order="C", ensure_min_samples=2)
+    if not 0 < perplexity < len(X):
+        raise ValueError(f"perplexity must be between 0 and n_samples ({len(X)}); got {perplexity}")
+    threads = effective_threads(n_jobs)
+    k = min(len(X) - 1, int(3.0 * perplexity + 1))
+    indices, squared, _ = _core.nearest_neighbors(X, k, True, threads)
+    return joint_probabilities(indices, squared, perplexity, threads).to_scipy()
+
+
+def exact_z(Y: npt.ArrayLike, *, n_jobs: int | None = None) -> float:
+    """Sum 1 / (1 + d^2) over all ordered pairs of different points of an embedding.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_samples, n_components)
+        The embedding.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    z : float
+        The normaliser of t-SNE's Q.
+
+    Examples
+    --------
+    >>> from acctsne import quality
+    >>> quality.exact_z([[0.0, 0.0], [1.0, 0.0]])
+    1.0
+    """
+    Y = _check_embedding(Y)
+    rows = np.arange(len(Y), dtype=np.int32)
+    return float(_core.exact_repulsion(Y, rows, effective_threads(n_jobs))[1].sum())
+
+
+def exact_kl(
+    X: Any,
+    Y: npt.ArrayLike,
+    perplexity: float = 30.0,
+    *,
+    P: csr_matrix | None = None,
+    n_jobs: int | None = None,
+) -> float:
+    """Compute the KL divergence of an embedding from its data, exactly.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data; not looked at if P is given.
+    Y : array-like of shape (n_samples, n_components)
+        The embedding.
+    perplexity : float, default=30.0
+        The perplexity of the affinities.
+    P : csr_matrix, default=None
+        Affinities, if they have been computed before.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    kl : float
+        Sum of p log(p / q) over the pairs with p > 0, with Z over all pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acctsne import quality
+    >>> X = np.random.default_rng(0).normal(size=(50, 5))
+    >>> bool(quality.exact_kl(X, X[:, :2], perplexity=5) > 0)
+    True
+    """
+    Y = _check_embedding(Y)
+    if P is None:
+        P = affinities(X, perplexity, n_jobs=n_jobs)
+    if P.shape != (len(Y), len(Y)):
+        raise ValueError(f"P has shape {P.shape}, but Y has {len(Y)} rows")
+    joint = JointProbabilities.from_scipy(P.astype(np.float64))
+    threads = effective_threads(n_jobs)
+    optimizer = _core.Optimizer64(joint.offsets, joint.columns, joint.values, Y, "exact", 0.0)
+    return optimizer.kl_divergence(threads)
+
+
+def force_error(
+    Y: npt.ArrayLike,
+    method: str = "barnes_hut",
+    *,
+    angle: float = 0.5,
+    dtype: npt.DTypeLike = np.float32,
+    n_samples: int = 1000,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+) -> float:
+    """Measure how far a method's repulsive forces are from the exact ones on an embedding.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_points, n_components)
+        The embedding.
+    method : {"barnes_hut", "exact"}, default="barnes_hut"
+        The method to judge.
+    angle : float, default=0.5
+        Its opening angle.
+    dtype : numpy.float32 or numpy.float64, default=numpy.float32
+        Its precision.
+    n_samples : int, default=1000
+        Points at which the forces are compared; the method computes all.
+    random_state : int, default=0
+        Seed of the sample.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    error : float
+        Root mean square of the error divided by that of the force, both per unit of Z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acctsne import quality
+    >>> Y = np.random.default_rng(0).normal(size=(500, 2)) * 10
+    >>> quality.force_error(Y, "exact") < 1e-5
+    True
+    """
+    Y = _check_embedding(Y)
+    threads = effective_threads(n_jobs)
+    layout = np.ascontiguousarray(Y, dtype=dtype)
+    kind = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
+    n = len(Y)
+    nothing = np.zeros(0, dtype=layout.dtype)  # P plays no part in repulsion
+    optimizer = kind(
+        np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int32), nothing, layout, method, angle
+    )
+    _, approximate, _ = optimizer.forces(threads)
+    rng = np.random.default_rng(random_state)
+    rows = np.sort(rng.choice(n, size=min(n_samples, n), replace=False)).astype(np.int32)
+    exact, _ = _core.exact_repulsion(layout.astype(np.float64), rows, threads)
+    error = approximate[rows].astype(np.float64) - exact
+    size = float(np.sqrt(np.square(exact).mean()))
+    return float(np.sqrt(np.square(error).mean())) / size if size > 0 else 0.0
+
+
+def neighbor_preservation(
+    X: npt.ArrayLike, Y: npt.ArrayLike, n_neighbors: int = 10, *, n_jobs: int | None = None
+) -> float:
+    """Measure which part of each point's nearest neighbours in X are its nearest in Y too.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data.
+    Y : array-like of shape (n_samples, n_components)
+        The embedding.
+    n_neighbors : int, default=10
+        How many neighbours are compared.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    preservation : float
+        Between 0 and 1, the mean over all points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acctsne import quality
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> quality.neighbor_preservation(X, 3 * X, n_neighbors=5)
+    1.0
+    """
+    X = check_array(X, dtype=[np.float32, np.float64], order="C", ensure_min_samples=2)
+    Y = _check_embedding(Y)
+    check_consistent_length(X, Y)
+    in_data = _neighbor_indices(X, n_neighbors, n_jobs)
+    in_map = _neighbor_indices(Y, n_neighbors, n_jobs)
+    return _shared_fraction(in_data, in_map)
+
+
+def label_agreement(
+    Y: npt.ArrayLike, labels: npt.ArrayLike, n_neighbors: int = 10, *, n_jobs: int | None = None
+) -> float:
+    """Measure which part of the points have the label of most of their nearest neighbours.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_samples, n_components)
+        The embedding.
+    labels : array-like of shape (n_samples,)
+        The label of each point.
+    n_neighbors : int, default=10
+        How many neighbours vote; of labels with as many votes the smallest wins.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    agreement : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from acctsne import quality
+    >>> quality.label_agreement([[0.0], [1.0], [8.0], [9.0]], ["a", "a", "b", "b"], n_neighbors=1)
+    1.0
+    """
+    Y = _check_embedding(Y)
+    names, coded = np.unique(np.asarray(labels), return_inverse=True)
+    check_consistent_length(Y, coded)
+    neighbors = _neighbor_indices(Y, n_neighbors, n_jobs)
+    votes = np.zeros((len(Y), len(names)), dtype=np.int32)
+    np.add.at(votes, (np.arange(len(Y))[:, None], coded[neighbors]), 1)
+    return float((votes.argmax(axis=1) == coded).mean())
+
+
+def _check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    checked: npt.NDArray[np.float64] = check_array(
+        Y, dtype=np.float64, order="C", ensure_min_samples=2, input_name="Y"
+    )
+    if checked.shape[1] > MAX_COMPONENTS:
+        raise ValueError(
+            f"Y has {checked.shape[1]} columns; embeddings of 1 to {MAX_COMPONENTS} are supported"
+        )
+    return checked
+
+
+def _neighbor_indices(
+    X: npt.NDArray[Any], n_neighbors: int, n_jobs: int | None
+) -> npt.NDArray[np.int32]:
+    if not 1 <= n_neighbors < len(X):
+        raise ValueError(
+            f"n_neighbors must be between 1 and n_samples - 1 ({len(X) - 1}); got {n_neighbors}"
+        )
+    return _core.nearest_neighbors(X, n_neighbors, False, effective_threads(n_jobs))[0]
+
+
+def _shared_fraction(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> float:
+    # Rows of both are free of repeats, so an element shared is one that occurs twice in the joined
+    # row.
+    joined = np.sort(np.concatenate([a, b], axis=1), axis=1)
+    return float((joined[:, 1:] == joined[:, :-1]).sum() / a.size)
