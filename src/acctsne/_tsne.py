@@ -154,7 +154,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     (4, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "perplexity": [Interval(Real, 0, None, closed="neither")],
         "early_exaggeration": [Interval(Real, 1, None, closed="left")],
@@ -269,7 +269,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
                 "%d samples, %s, %s, %d threads, SIMD level %s",
                 problem.n_samples,
                 problem.method,
-                np.dtype(problem.dtype).name,
+                problem.dtype.name,
                 problem.threads,
                 _core.build_info()["simd_level"],
             )

@@ -29,7 +29,7 @@ class Problem:
     n_components: int
     n_neighbors: int
     perplexity: float
-    dtype: npt.DTypeLike
+    dtype: np.dtype[Any]
     metric: Any
     metric_params: dict[str, Any] | None
     init: str | npt.NDArray[Any]
@@ -98,10 +98,10 @@ def check_problem(estimator: "TSNE", X: Any) -> Problem:
     )
 
 
-def check_layout_dtype(dtype: Any) -> npt.DTypeLike:
+def check_layout_dtype(dtype: Any) -> np.dtype[Any]:
     """Return float32 or float64, whichever `dtype` names."""
     try:
-        checked = np.dtype(dtype)
+        checked: np.dtype[Any] = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(f"dtype must be numpy.float32 or numpy.float64; got {dtype!r}") from error
     if checked not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -110,7 +110,7 @@ def check_layout_dtype(dtype: Any) -> npt.DTypeLike:
 
 
 def check_initial_layout(
-    init: npt.NDArray[Any], n_samples: int, n_components: int, dtype: npt.DTypeLike
+    init: npt.NDArray[Any], n_samples: int, n_components: int, dtype: np.dtype[Any]
 ) -> npt.NDArray[Any]:
     """Check a layout that the user gives; returns a C-contiguous copy of the right precision."""
     expected = (n_samples, n_components)
@@ -127,7 +127,7 @@ def check_initial_layout(
     largest = float(np.abs(layout).max())
     if largest > limit:
         raise ValueError(
-            f"init has a coordinate of size {largest:g}; {np.dtype(dtype).name} layouts must stay "
+            f"init has a coordinate of size {largest:g}; {dtype.name} layouts must stay "
             f"below {limit:g}. Scale it down: a standard deviation of 1e-4 is usual"
         )
     return layout

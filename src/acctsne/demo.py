@@ -76,7 +76,7 @@ def draw(embedding: npt.NDArray[Any], labels: npt.NDArray[Any], path: Path) -> N
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 6), layout="constrained")
-    axes.scatter(*embedding.T, c=labels, cmap="tab10", s=6, linewidths=0)
+    axes.scatter(embedding[:, 0], embedding[:, 1], c=labels, cmap="tab10", s=6, linewidths=0)
     for digit in np.unique(labels):
         middle = np.median(embedding[labels == digit], axis=0)
         axes.annotate(

@@ -54,7 +54,7 @@ def affinities(
     >>> round(float(P.sum()), 6)
     1.0
     """
-    X = check_array(X, dtype=[np.float32, np.float64], order="C", ensure_min_samples=2)
+    X = _check_data(X)
     if not 0 < perplexity < len(X):
         raise ValueError(f"perplexity must be between 0 and n_samples ({len(X)}); got {perplexity}")
     threads = effective_threads(n_jobs)
@@ -225,7 +225,7 @@ def neighbor_preservation(
     >>> quality.neighbor_preservation(X, 3 * X, n_neighbors=5)
     1.0
     """
-    X = check_array(X, dtype=[np.float32, np.float64], order="C", ensure_min_samples=2)
+    X = _check_data(X)
     Y = _check_embedding(Y)
     check_consistent_length(X, Y)
     in_data = _neighbor_indices(X, n_neighbors, n_jobs)
@@ -267,6 +267,13 @@ def label_agreement(
     votes = np.zeros((len(Y), len(names)), dtype=np.int32)
     np.add.at(votes, (np.arange(len(Y))[:, None], coded[neighbors]), 1)
     return float((votes.argmax(axis=1) == coded).mean())
+
+
+def _check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
+    checked: npt.NDArray[Any] = check_array(
+        X, dtype=[np.float32, np.float64], order="C", ensure_min_samples=2, input_name="X"
+    )
+    return checked
 
 
 def _check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
