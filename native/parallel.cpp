@@ -94,7 +94,7 @@ void ThreadTeam::run(Size chunks, void* callable, Call call) {
   work_through(0);
   if (shared) {
     gate_.fetch_and(~kGateOpen, std::memory_order_acq_rel);
-    wait_until(gate_, [](std::uint32_t gate) { return gate == 0; });
+    wait_for_helpers();
   }
 
   if (failure_) {
@@ -102,6 +102,23 @@ void ThreadTeam::run(Size chunks, void* callable, Call call) {
   }
   if (cancelled_) {
     throw Cancelled();
+  }
+}
+
+void ThreadTeam::wait_for_helpers() {
+  const auto left = [this] { return gate_.load(std::memory_order_acquire) == 0; };
+  const auto deadline = Clock::now() + kSpinTime;
+  do {
+    for (int spin = 0; spin < 64; ++spin) {
+      if (left()) {
+        return;
+      }
+      relax_cpu();
+    }
+  } while (Clock::now() < deadline);
+  std::unique_lock lock(left_mutex_);
+  while (!left_.wait_for(lock, kPollInterval, left)) {
+    poll_if_due();
   }
 }
 
@@ -141,7 +158,8 @@ void ThreadTeam::helper_main(int worker) {
       if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) {
         work_through(worker);
         if (gate_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-          gate_.notify_one();
+          const std::lock_guard lock(left_mutex_);
+          left_.notify_one();
         }
         break;
       }

@@ -269,12 +269,20 @@ nb::dict tree_arrays(Input2<Real> Y, int threads) {
   });
 }
 
+constexpr const char* kMethodNames[kMethods] = {"auto", "exact", "barnes_hut", "fft"};
+
+Method method_named(const std::string& name) {
+  const auto* found = std::find(std::begin(kMethodNames), std::end(kMethodNames), name);
+  require(found != std::end(kMethodNames), "unknown method");
+  return static_cast<Method>(found - std::begin(kMethodNames));
+}
+
 // Keeps the arrays of P alive beside the optimiser that reads them.
 template <typename Real>
 class BoundOptimizer {
 public:
   BoundOptimizer(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Real> values,
-                 Input2<Real> initial, const std::string& method, double theta)
+                 Input2<Real> initial, const std::string& method, double angle, double force_error)
       : offsets_(std::move(offsets)), columns_(std::move(columns)), values_(std::move(values)),
         rows_(initial.shape(0)), dims_(initial.shape(1)) {
     require(rows_ >= 1 && offsets_.shape(0) == rows_ + 1, "P and the layout differ in rows");
@@ -287,8 +295,8 @@ public:
         std::all_of(columns_.data(), columns_.data() + edges,
                     [this](PointId j) { return j >= 0 && static_cast<std::size_t>(j) < rows_; }),
         "a column of P is out of range");
-    require(method == "exact" || method == "barnes_hut", "unknown method");
-    const OptimizerOptions options{method == "exact" ? Method::exact : Method::barnes_hut, theta};
+    const RepulsionOptions options{method_named(method), angle, force_error};
+    require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
     optimizer_ = make_optimizer<Real>({{offsets_.data(), rows_ + 1},
                                        {columns_.data(), columns_.shape(0)},
                                        {values_.data(), values_.shape(0)}},
@@ -343,6 +351,17 @@ public:
   nb::ndarray<nb::numpy, Real> points() const {
     return to_numpy(optimizer_->points(), {rows_, dims_});
   }
+  // Finished iterations by method, those that were used.
+  nb::dict iterations_by_method() const {
+    nb::dict result;
+    for (int method = 0; method < kMethods; ++method) {
+      const Size count = optimizer_->iterations_by(static_cast<Method>(method));
+      if (count > 0) {
+        result[kMethodNames[method]] = count;
+      }
+    }
+    return result;
+  }
   Size iterations() const { return optimizer_->iterations(); }
   double gradient_norm() const { return optimizer_->last_report().gradient_norm; }
   nb::dict seconds() const {
@@ -354,6 +373,7 @@ public:
     result["repulsive"] = seconds.repulsive;
     result["update"] = seconds.update;
     result["kl_divergence"] = seconds.kl_divergence;
+    result["relabel"] = seconds.relabel;
     return result;
   }
 
@@ -371,8 +391,9 @@ void bind_optimizer(nb::module_& m, const char* name) {
   using Bound = BoundOptimizer<Real>;
   nb::class_<Bound>(m, name)
       .def(nb::init<Input1<EdgeId>, Input1<PointId>, Input1<Real>, Input2<Real>, const std::string&,
-                    double>(),
-           "offsets"_a, "columns"_a, "values"_a, "initial"_a, "method"_a, "theta"_a)
+                    double, double>(),
+           "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
+           "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a)
       .def("run", &Bound::run, "iterations"_a, "exaggeration"_a, "learning_rate"_a, "momentum"_a,
            "max_step"_a, "check_every"_a, "min_gradient_norm"_a, "patience"_a, "callback_every"_a,
            "callback"_a.none(), "progress"_a.none(), "threads"_a)
@@ -380,6 +401,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("forces", &Bound::forces, "threads"_a)
       .def("rest", &Bound::rest)
       .def_prop_ro("points", &Bound::points, nb::rv_policy::move)
+      .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
       .def_prop_ro("iterations", &Bound::iterations)
       .def_prop_ro("gradient_norm", &Bound::gradient_norm)
       .def_prop_ro("seconds", &Bound::seconds);
@@ -387,12 +409,15 @@ void bind_optimizer(nb::module_& m, const char* name) {
 
 template <typename Real>
 void bind_steps(nb::module_& m) {
-  m.def("nearest_neighbors", &nearest_neighbors<Real>, "X"_a, "n_neighbors"_a, "in_double"_a,
-        "threads"_a, "progress"_a.none() = nb::none());
-  m.def("search_perplexity", &perplexity<Real>, "squared_distances"_a, "perplexity"_a, "threads"_a);
-  m.def("symmetrize", &symmetrized<Real>, "indices"_a, "conditional"_a, "threads"_a);
-  m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a, "rows"_a, "threads"_a);
-  m.def("build_tree", &tree_arrays<Real>, "Y"_a, "threads"_a);
+  m.def("nearest_neighbors", &nearest_neighbors<Real>, "X"_a.noconvert(), "n_neighbors"_a,
+        "in_double"_a, "threads"_a, "progress"_a.none() = nb::none());
+  m.def("search_perplexity", &perplexity<Real>, "squared_distances"_a.noconvert(), "perplexity"_a,
+        "threads"_a);
+  m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
+        "threads"_a);
+  m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
+        "threads"_a);
+  m.def("build_tree", &tree_arrays<Real>, "Y"_a.noconvert(), "threads"_a);
 }
 
 nb::dict build_info() {

@@ -7,48 +7,42 @@
 #include <cmath>
 
 namespace acctsne {
-namespace {
-
-// Rows of one task: about 130 edges each at perplexity 30, so some 30 us of work.
-constexpr Size kRowsPerChunk = 256;
-
-} // namespace
-
 template <typename Real, int Dims>
-void attractive_forces(const CsrView<Real>& P, const Real* points, Real* force, ThreadTeam& team) {
+void attractive_forces(const Edges<Real>& edges, const Real* points, Real* force,
+                       ThreadTeam& team) {
   const auto kernel = kernels().of<Real>().attractive_rows[Dims - 1];
-  parallel_for(team, P.rows(), kRowsPerChunk, [&](Size begin, Size end) {
-    kernel(P.offsets.data(), P.columns.data(), P.values.data(), points, begin, end, force);
-  });
+  const EdgeView<Real> view = edges.view();
+  parallel_for(team, view.rows, kEdgeBlockRows,
+               [&](Size begin, Size end) { kernel(view, points, begin, end, force); });
 }
 
 template <typename Real, int Dims>
-double cross_entropy(const CsrView<Real>& P, const Real* points, std::vector<double>& partials,
+double cross_entropy(const Edges<Real>& edges, const Real* points, std::vector<double>& partials,
                      ThreadTeam& team) {
   const auto kernel = kernels().of<Real>().cross_entropy_rows[Dims - 1];
-  return parallel_sum(team, P.rows(), kRowsPerChunk, partials, [&](Size begin, Size end) {
-    return kernel(P.offsets.data(), P.columns.data(), P.values.data(), points, begin, end);
-  });
+  const EdgeView<Real> view = edges.view();
+  return parallel_sum(team, view.rows, kEdgeBlockRows, partials,
+                      [&](Size begin, Size end) { return kernel(view, points, begin, end); });
 }
 
 template <typename Real>
 double negative_entropy(const CsrView<Real>& P, std::vector<double>& partials, ThreadTeam& team) {
-  const Size edges = static_cast<Size>(P.values.size());
-  return parallel_sum(team, edges, 65536, partials, [&](Size begin, Size end) {
-    double sum = 0;
-    for (Size e = begin; e < end; ++e) {
-      const auto p = static_cast<double>(P.values[static_cast<std::size_t>(e)]);
-      sum += p > 0 ? p * std::log(p) : 0.0;
-    }
-    return sum;
-  });
+  return parallel_sum(team, static_cast<Size>(P.values.size()), 65536, partials,
+                      [&](Size begin, Size end) {
+                        double sum = 0;
+                        for (Size e = begin; e < end; ++e) {
+                          const auto p = static_cast<double>(P.values[static_cast<std::size_t>(e)]);
+                          sum += p > 0 ? p * std::log(p) : 0.0;
+                        }
+                        return sum;
+                      });
 }
 
 #define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
-  template void attractive_forces<Real, Dims>(const CsrView<Real>&, const Real*, Real*,            \
+  template void attractive_forces<Real, Dims>(const Edges<Real>&, const Real*, Real*,              \
                                               ThreadTeam&);                                        \
-  template double cross_entropy<Real, Dims>(const CsrView<Real>&, const Real*,                     \
-                                            std::vector<double>&, ThreadTeam&);
+  template double cross_entropy<Real, Dims>(const Edges<Real>&, const Real*, std::vector<double>&, \
+                                            ThreadTeam&);
 ACCTSNE_INSTANTIATE(float, 1)
 ACCTSNE_INSTANTIATE(float, 2)
 ACCTSNE_INSTANTIATE(float, 3)

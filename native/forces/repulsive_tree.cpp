@@ -1,106 +1,78 @@
-// Step 6, repulsive forces, Barnes-Hut: each point walks the tree depth first, skipping the
-// subtrees that their cell stands for.
+// Step 6, repulsive forces, Barnes-Hut.
+//
+// 1. Groups: the largest cells of at most kGroupPoints points. They must be cells: a slice of the
+//    Morton order that crosses one of its jumps has a huge box.
+// 2. One walk per group, in parallel (kernels/repulsive_tree-inl.hpp). A cell stands for its points
+//    when side < theta * distance, the full side and the distance of its centre of mass from the
+//    group's box.
 #include "forces/repulsive_tree.hpp"
+
+#include "kernels/dispatch.hpp"
+
+#include <algorithm>
 
 namespace acctsne {
 namespace {
 
-// Points of one task: neighbours in Morton order take nearly the same way through the tree, so its
+// Groups of one task: neighbours in Morton order take nearly the same way through the tree, so its
 // nodes stay in cache.
-constexpr Size kPointsPerChunk = 256;
+constexpr Size kGroupsPerChunk = 8;
 
-template <typename Real, int Dims>
-struct PointForce {
-  Real y[Dims];
-  Real force[Dims] = {};
-  double z = 0;
-
-  // `mass` points at `at`.
-  void add(const Real* at, Real mass) {
-    Real difference[Dims];
-    Real one_plus_d2 = 1;
-    for (int axis = 0; axis < Dims; ++axis) {
-      difference[axis] = y[axis] - at[axis];
-      one_plus_d2 += difference[axis] * difference[axis];
-    }
-    const Real w = Real(1) / one_plus_d2;
-    z += static_cast<double>(mass * w);
-    for (int axis = 0; axis < Dims; ++axis) {
-      force[axis] += mass * w * w * difference[axis];
-    }
-  }
-};
-
-template <typename Real, int Dims>
-PointForce<Real, Dims> walk(const Tree<Real, Dims>& tree, PointId self, Real theta2) {
-  const auto nodes = tree.nodes();
-  const Real* points = tree.points().data();
-  PointForce<Real, Dims> sum;
-  for (int axis = 0; axis < Dims; ++axis) {
-    sum.y[axis] = points[static_cast<Size>(self) * Dims + axis];
-  }
-  NodeId id = 0;
-  const auto count = static_cast<NodeId>(nodes.size());
-  while (id < count) {
-    const Node<Real, Dims>& node = nodes[static_cast<std::size_t>(id)];
-    Real d2 = 0;
-    for (int axis = 0; axis < Dims; ++axis) {
-      const Real difference = sum.y[axis] - node.center[axis];
-      d2 += difference * difference;
-    }
-    const bool inside = self >= node.begin && self < node.end;
-    if (!inside && node.side * node.side < theta2 * d2) {
-      sum.add(node.center, static_cast<Real>(node.mass()));
-      id = node.skip;
-    } else if (!node.leaf) {
-      ++id;
-    } else if (inside && node.level == kMortonBits<Dims>) {
-      // Points in one smallest cell coincide for all that the coordinates can tell: each pair
-      // counts 1 and pulls nowhere.
-      sum.z += static_cast<double>(node.mass() - 1);
-      id = node.skip;
-    } else {
-      for (PointId j = node.begin; j < node.end; ++j) {
-        if (j != self) {
-          sum.add(points + static_cast<Size>(j) * Dims, Real(1));
-        }
-      }
-      id = node.skip;
-    }
-  }
-  return sum;
+// With second moments and the distance taken from the group's box, cells may be accepted later than
+// scikit-learn does, which has the mass alone. At 1.8 the force error at angle 0.5 is below
+// scikit-learn's on every one of 29 layouts tried (uniform, clustered and lattice, 2000 to 20000
+// points over 60 to 300 units: 0.07 to 6 % against 0.35 to 8 %; final maps of digits 0.30 against
+// 1.14 %, of MNIST-70k 0.92 against 1.91 %); at 2.0 lattices exceed it. Beyond 1.2 the expansion
+// breaks down.
+double theta_for_angle(double angle) {
+  return std::min(1.8 * angle, 1.2);
 }
 
 } // namespace
 
 template <typename Real, int Dims>
-double tree_repulsion(const Tree<Real, Dims>& tree, double theta, Real* force,
-                      std::vector<double>& partials, ThreadTeam& team) {
+void TreeRepulsion<Real, Dims>::find_groups(const Tree<Real, Dims>& tree) {
+  groups_.clear();
+  const auto nodes = tree.nodes();
+  for (std::size_t id = 0; id < nodes.size();) {
+    const Node<Real, Dims>& node = nodes[id];
+    if (node.mass() > kGroupPoints && !node.leaf) {
+      ++id;
+      continue;
+    }
+    // A leaf of more points is a smallest cell. If they are not all in one place, which takes an
+    // outlier that stretches the tree's box, it is cut into several groups.
+    const PointId most = node.coincident ? node.end - node.begin : kGroupPoints;
+    for (PointId begin = node.begin; begin < node.end; begin += most) {
+      groups_.push_back({static_cast<NodeId>(id), begin, std::min(begin + most, node.end)});
+    }
+    id = static_cast<std::size_t>(node.skip);
+  }
+}
+
+template <typename Real, int Dims>
+double TreeRepulsion<Real, Dims>::forces(const Tree<Real, Dims>& tree, double angle, Real* force,
+                                         ThreadTeam& team) {
+  find_groups(tree);
+  const double theta = theta_for_angle(angle);
   const auto theta2 = static_cast<Real>(theta * theta);
-  const auto order = tree.order();
-  return parallel_sum(team, static_cast<Size>(order.size()), kPointsPerChunk, partials,
+  const TreeView<Real, Dims> view = tree.view();
+  const auto& kernel = std::get<Dims - 1>(kernels().of<Real>().repulsive_group);
+  return parallel_sum(team, static_cast<Size>(groups_.size()), kGroupsPerChunk, partials_,
                       [&](Size begin, Size end) {
                         double z = 0;
-                        for (Size i = begin; i < end; ++i) {
-                          const auto sum = walk(tree, static_cast<PointId>(i), theta2);
-                          const Size row = order[static_cast<std::size_t>(i)];
-                          for (int axis = 0; axis < Dims; ++axis) {
-                            force[row * Dims + axis] = sum.force[axis];
-                          }
-                          z += sum.z;
+                        for (Size g = begin; g < end; ++g) {
+                          z += kernel(view, groups_[static_cast<std::size_t>(g)], theta2, force);
                         }
                         return z;
                       });
 }
 
-#define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
-  template double tree_repulsion(const Tree<Real, Dims>&, double, Real*, std::vector<double>&,     \
-                                 ThreadTeam&);
-ACCTSNE_INSTANTIATE(float, 1)
-ACCTSNE_INSTANTIATE(float, 2)
-ACCTSNE_INSTANTIATE(float, 3)
-ACCTSNE_INSTANTIATE(double, 1)
-ACCTSNE_INSTANTIATE(double, 2)
-ACCTSNE_INSTANTIATE(double, 3)
+template class TreeRepulsion<float, 1>;
+template class TreeRepulsion<float, 2>;
+template class TreeRepulsion<float, 3>;
+template class TreeRepulsion<double, 1>;
+template class TreeRepulsion<double, 2>;
+template class TreeRepulsion<double, 3>;
 
 } // namespace acctsne

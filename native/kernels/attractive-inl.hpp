@@ -1,95 +1,190 @@
 // Attractive forces (the paper's Algorithm 2) and the part of the KL divergence that shares their
 // pass over P.
 
-// How many edges ahead the positions of neighbours are prefetched. Tuned on nothing yet but the
-// paper's remark that one row ahead is enough: a row holds about 130 edges at perplexity 30.
-inline constexpr EdgeId kPrefetchDistance = 64;
-
-// Calls visit(weights, differences) with a vector of edges at a time; missing lanes at the row's
-// end have p = 0.
-template <typename Real, int Dims, typename Visit>
-inline void visit_row(const PointId* columns, const Real* values, const Real* points, EdgeId begin,
-                      EdgeId end, EdgeId last, const Real* y, Visit&& visit) {
+// The positions of kLanes points, one vector per axis. `columns` are counted from `points`.
+template <typename Real, int Dims, typename Column>
+inline void load_points(const Real* points, const Column* columns, typename Simd<Real>::Vec* to) {
   using S = Simd<Real>;
-  using Vec = typename S::Vec;
-  for (EdgeId edge = begin; edge < end; edge += S::kLanes) {
-    Real neighbors[Dims][S::kLanes];
-    Vec p;
-    if (edge + S::kLanes <= end) {
-      p = S::load(values + edge);
-      for (int lane = 0; lane < S::kLanes; ++lane) {
-        const Real* point = points + static_cast<Size>(columns[edge + lane]) * Dims;
-        for (int axis = 0; axis < Dims; ++axis) {
-          neighbors[axis][lane] = point[axis];
-        }
-      }
-      if (edge + kPrefetchDistance + S::kLanes <= last) {
-        for (int lane = 0; lane < S::kLanes; ++lane) {
-          const PointId column = columns[edge + kPrefetchDistance + lane];
-          __builtin_prefetch(points + static_cast<Size>(column) * Dims);
-        }
-      }
-    } else {
-      Real rest[S::kLanes] = {};
-      for (int lane = 0; lane < S::kLanes; ++lane) {
-        const bool present = edge + lane < end;
-        const Real* point = present ? points + static_cast<Size>(columns[edge + lane]) * Dims : y;
-        rest[lane] = present ? values[edge + lane] : Real(0);
-        for (int axis = 0; axis < Dims; ++axis) {
-          neighbors[axis][lane] = point[axis];
-        }
-      }
-      p = S::load(rest);
-    }
-    Vec difference[Dims];
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Real) == 4 && Dims == 2) {
+    // A point is one 64-bit element. Broadcast loads under a mask put it into its place without a
+    // shuffle; against vgatherdpd, a row of near edges takes 0.7 times as long (Sapphire Rapids).
+    const auto* pairs = reinterpret_cast<const double*>(points);
+    const auto eight = [&](const Column* c) {
+      __m512d v = _mm512_castpd128_pd512(_mm_load_sd(pairs + c[0]));
+      v = _mm512_mask_broadcastsd_pd(v, 1 << 1, _mm_load_sd(pairs + c[1]));
+      v = _mm512_mask_broadcastsd_pd(v, 1 << 2, _mm_load_sd(pairs + c[2]));
+      v = _mm512_mask_broadcastsd_pd(v, 1 << 3, _mm_load_sd(pairs + c[3]));
+      v = _mm512_mask_broadcastsd_pd(v, 1 << 4, _mm_load_sd(pairs + c[4]));
+      v = _mm512_mask_broadcastsd_pd(v, 1 << 5, _mm_load_sd(pairs + c[5]));
+      v = _mm512_mask_broadcastsd_pd(v, 1 << 6, _mm_load_sd(pairs + c[6]));
+      v = _mm512_mask_broadcastsd_pd(v, 1 << 7, _mm_load_sd(pairs + c[7]));
+      return _mm512_castpd_ps(v);
+    };
+    const __m512 low = eight(columns);
+    const __m512 high = eight(columns + 8);
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd =
+        _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    to[0] = reinterpret_cast<typename S::Vec>(_mm512_permutex2var_ps(low, even, high));
+    to[1] = reinterpret_cast<typename S::Vec>(_mm512_permutex2var_ps(low, odd, high));
+    return;
+  }
+#elif defined(__AVX2__)
+  if constexpr (sizeof(Real) == 4 && Dims == 2) {
+    // Eight 64-bit loads and four shuffles: as fast as vgatherdpd on Intel, several times faster on
+    // AMD.
+    const auto pair = [&](int a, int b) {
+      const auto* first =
+          reinterpret_cast<const double*>(points + static_cast<Size>(columns[a]) * 2);
+      const auto* second =
+          reinterpret_cast<const double*>(points + static_cast<Size>(columns[b]) * 2);
+      return _mm_castpd_ps(_mm_loadh_pd(_mm_load_sd(first), second));
+    };
+    const __m256 low = _mm256_insertf128_ps(_mm256_castps128_ps256(pair(0, 1)), pair(4, 5), 1);
+    const __m256 high = _mm256_insertf128_ps(_mm256_castps128_ps256(pair(2, 3)), pair(6, 7), 1);
+    to[0] = reinterpret_cast<typename S::Vec>(_mm256_shuffle_ps(low, high, 0x88));
+    to[1] = reinterpret_cast<typename S::Vec>(_mm256_shuffle_ps(low, high, 0xDD));
+    return;
+  } else if constexpr (sizeof(Real) == 8 && Dims == 2) {
+    const auto point = [&](int a) {
+      return _mm_loadu_pd(points + static_cast<Size>(columns[a]) * 2);
+    };
+    const __m256d low = _mm256_insertf128_pd(_mm256_castpd128_pd256(point(0)), point(2), 1);
+    const __m256d high = _mm256_insertf128_pd(_mm256_castpd128_pd256(point(1)), point(3), 1);
+    to[0] = reinterpret_cast<typename S::Vec>(_mm256_unpacklo_pd(low, high));
+    to[1] = reinterpret_cast<typename S::Vec>(_mm256_unpackhi_pd(low, high));
+    return;
+  }
+#endif
+  Real values[Dims][S::kLanes];
+  for (int lane = 0; lane < S::kLanes; ++lane) {
+    const Real* point = points + static_cast<Size>(columns[lane]) * Dims;
     for (int axis = 0; axis < Dims; ++axis) {
-      difference[axis] = y[axis] - S::load(neighbors[axis]);
+      values[axis][lane] = point[axis];
     }
-    visit(p, difference);
+  }
+  for (int axis = 0; axis < Dims; ++axis) {
+    to[axis] = S::load(values[axis]);
   }
 }
 
-template <typename Real, int Dims>
-void attractive_rows(const EdgeId* offsets, const PointId* columns, const Real* values,
-                     const Real* points, Size begin, Size end, Real* force) {
+// How many edges ahead the positions behind far edges are fetched. Near ones are in cache already.
+inline constexpr EdgeId kPrefetchDistance = 32;
+
+template <typename Real, bool Halves>
+inline typename Simd<Real>::Vec load_values(const void* values, EdgeId edge) {
+  if constexpr (Halves) {
+    return Simd<Real>::load_halves(static_cast<const std::uint16_t*>(values) + edge);
+  } else {
+    return Simd<Real>::load(static_cast<const Real*>(values) + edge);
+  }
+}
+
+// Calls visit(p, differences, 1 + d^2) for every vector of edges of row i.
+template <typename Real, int Dims, bool Halves, typename Visit>
+inline void visit_row(const EdgeView<Real>& edges, const Real* points, Size i, Size window,
+                      Visit&& visit) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
+  const Real* y = points + i * Dims;
+  const auto visit_edges = [&](const Real* base, const auto* columns, const void* values,
+                               EdgeId e) {
+    Vec difference[Dims];
+    load_points<Real, Dims>(base, columns + e, difference);
+    Vec one_plus_d2 = S::splat(1);
+    for (int axis = 0; axis < Dims; ++axis) {
+      difference[axis] = y[axis] - difference[axis];
+      one_plus_d2 += difference[axis] * difference[axis];
+    }
+    visit(load_values<Real, Halves>(values, e), difference, one_plus_d2);
+  };
+  for (EdgeId e = edges.near_offsets[i]; e < edges.near_offsets[i + 1]; e += S::kLanes) {
+    visit_edges(points + window * Dims, edges.near_columns, edges.near_values, e);
+  }
+  const EdgeId last = edges.far_offsets[edges.rows];
+  for (EdgeId e = edges.far_offsets[i]; e < edges.far_offsets[i + 1]; e += S::kLanes) {
+    if (e + kPrefetchDistance + S::kLanes <= last) {
+      for (int lane = 0; lane < S::kLanes; ++lane) {
+        const Size column = edges.far_columns[e + kPrefetchDistance + lane];
+        __builtin_prefetch(points + column * Dims);
+      }
+    }
+    visit_edges(points, edges.far_columns, edges.far_values, e);
+  }
+}
+
+template <typename Real, int Dims, bool Halves>
+void attractive_rows_of(const EdgeView<Real>& edges, const Real* points, Size begin, Size end,
+                        Real* force) {
+  using S = Simd<Real>;
+  using Vec = typename S::Vec;
+  const Size window = edge_window(begin, edges.rows);
+  const Real scale = Halves ? Real(1) / edges.half_scale : Real(1);
   for (Size i = begin; i < end; ++i) {
     Vec sums[Dims] = {};
-    visit_row<Real, Dims>(columns, values, points, offsets[i], offsets[i + 1], offsets[end],
-                          points + i * Dims, [&](Vec p, const Vec* difference) {
-                            Vec one_plus_d2 = S::splat(1);
-                            for (int axis = 0; axis < Dims; ++axis) {
-                              one_plus_d2 += difference[axis] * difference[axis];
-                            }
-                            const Vec weight = p / one_plus_d2;
-                            for (int axis = 0; axis < Dims; ++axis) {
-                              sums[axis] += weight * difference[axis];
-                            }
-                          });
+    visit_row<Real, Dims, Halves>(edges, points, i, window,
+                                  [&](Vec p, const Vec* difference, Vec one_plus_d2) {
+                                    const Vec weight = p * S::reciprocal(one_plus_d2);
+                                    for (int axis = 0; axis < Dims; ++axis) {
+                                      sums[axis] += weight * difference[axis];
+                                    }
+                                  });
     for (int axis = 0; axis < Dims; ++axis) {
-      force[i * Dims + axis] = S::sum(sums[axis]);
+      force[i * Dims + axis] = S::sum(sums[axis]) * scale;
     }
   }
 }
 
-template <typename Real, int Dims>
-double cross_entropy_rows(const EdgeId* offsets, const PointId* columns, const Real* values,
-                          const Real* points, Size begin, Size end) {
+template <typename Real, int Dims, bool Halves>
+double cross_entropy_rows_of(const EdgeView<Real>& edges, const Real* points, Size begin,
+                             Size end) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
+  const Size window = edge_window(begin, edges.rows);
   double total = 0;
   for (Size i = begin; i < end; ++i) {
     Vec row = {};
-    visit_row<Real, Dims>(columns, values, points, offsets[i], offsets[i + 1], offsets[end],
-                          points + i * Dims, [&](Vec p, const Vec* difference) {
-                            Vec one_plus_d2 = S::splat(1);
-                            for (int axis = 0; axis < Dims; ++axis) {
-                              one_plus_d2 += difference[axis] * difference[axis];
-                            }
-                            row += p * S::log_from_one(one_plus_d2);
-                          });
+    visit_row<Real, Dims, Halves>(
+        edges, points, i, window,
+        [&](Vec p, const Vec*, Vec one_plus_d2) { row += p * S::log_from_one(one_plus_d2); });
     total += static_cast<double>(S::sum(row));
   }
-  return total;
+  return Halves ? total / static_cast<double>(edges.half_scale) : total;
+}
+
+template <typename Real, int Dims>
+void attractive_rows(const EdgeView<Real>& edges, const Real* points, Size begin, Size end,
+                     Real* force) {
+  if constexpr (Simd<Real>::kHalves) {
+    if (edges.half_scale != Real(0)) {
+      attractive_rows_of<Real, Dims, true>(edges, points, begin, end, force);
+      return;
+    }
+  }
+  attractive_rows_of<Real, Dims, false>(edges, points, begin, end, force);
+}
+
+template <typename Real, int Dims>
+double cross_entropy_rows(const EdgeView<Real>& edges, const Real* points, Size begin, Size end) {
+  if constexpr (Simd<Real>::kHalves) {
+    if (edges.half_scale != Real(0)) {
+      return cross_entropy_rows_of<Real, Dims, true>(edges, points, begin, end);
+    }
+  }
+  return cross_entropy_rows_of<Real, Dims, false>(edges, points, begin, end);
+}
+
+template <typename Real>
+void to_half(const Real* values, Size count, Real scale, std::uint16_t* halves) {
+  using S = Simd<Real>;
+  for (Size i = 0; i < count; i += S::kLanes) {
+    S::store_halves(halves + i, S::load(values + i) * scale);
+  }
+}
+
+template <typename Real>
+constexpr auto half_converter() -> decltype(&to_half<Real>) {
+  return Simd<Real>::kHalves ? &to_half<Real> : nullptr;
 }

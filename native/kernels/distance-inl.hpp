@@ -58,12 +58,12 @@ double squared_distance(const Real* a, const Real* b, Size features, double scal
       left[lane] = static_cast<double>(a[f + lane]);
       right[lane] = static_cast<double>(b[f + lane]);
     }
-    const S::Vec difference = (S::load(left) - S::load(right)) * scale;
+    const S::Vec difference = S::load(left) * scale - S::load(right) * scale;
     sums += difference * difference;
   }
   double total = S::sum(sums);
   for (; f < features; ++f) {
-    const double difference = (static_cast<double>(a[f]) - static_cast<double>(b[f])) * scale;
+    const double difference = static_cast<double>(a[f]) * scale - static_cast<double>(b[f]) * scale;
     total += difference * difference;
   }
   return total;

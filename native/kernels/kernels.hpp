@@ -6,11 +6,18 @@
 #pragma once
 
 #include "acctsne/types.hpp"
+#include "tree/node.hpp"
+
+#include <tuple>
 
 namespace acctsne {
 
 // Queries that one call of filter_tile compares with one panel of points.
 inline constexpr int kTileQueries = 6;
+
+// Most points of a group that walks the tree together. MNIST-70k, 2 threads: 32, 48 and 64 were
+// compared.
+inline constexpr int kGroupPoints = 48;
 
 // What update_points gathers over its range, besides moving the points.
 struct UpdateSums {
@@ -31,6 +38,53 @@ struct UpdateParameters {
   Real shift[kMaxDims]; // taken from every position: the mean before this step
 };
 
+// Rows that share a window of near columns (forces/edges.cpp), and that one task of the attraction
+// works on: about 30 us at perplexity 30.
+inline constexpr Size kEdgeBlockRows = 256;
+inline constexpr Size kEdgeWindow = 65536;
+
+// The first column of the window of the block that begins at `first_row`.
+constexpr Size edge_window(Size first_row, Size rows) {
+  const Size centered = first_row - (kEdgeWindow - kEdgeBlockRows) / 2;
+  const Size last = rows - kEdgeWindow;
+  const Size window = centered < last ? centered : last;
+  return window > 0 ? window : 0;
+}
+
+// P as forces/edges.cpp stores it. Values are half-precision numbers, to be divided by half_scale,
+// if that is not zero, and Real otherwise.
+template <typename Real>
+struct EdgeView {
+  Size rows;
+  Real half_scale;
+  const EdgeId* near_offsets;        // rows + 1, multiples of the vector's lanes
+  const std::uint16_t* near_columns; // counted from the window of the row's block
+  const void* near_values;
+  const EdgeId* far_offsets; // rows + 1, multiples of the vector's lanes
+  const PointId* far_columns;
+  const void* far_values;
+};
+
+// A complex FFT of 2^a 3^b 5^c elements, a >= 4, cut into passes; the first and the last have radix
+// 4.
+template <typename Real>
+struct FftPlan {
+  Size length;
+  int passes;
+  int radices[24];
+  const Real*
+      twiddles; // per pass and block, the powers 1 ... radix - 1 of its root, cosine and sine
+};
+
+// Where the nodes of the grid [x][y] lie.
+template <typename Real>
+struct GridGeometry {
+  Real lower[2];     // node (0, 0)
+  Real inverse_step; // nodes per unit
+  Size stride;       // elements from one x to the next
+  Real self[4][4];   // what a charge on node (0, 0) does to nodes (+-m, +-n), summed over the signs
+};
+
 template <typename Real>
 struct RealKernels {
   // morton.cpp: cell numbers (y - lower) * scale, clamped to kMortonBits bits an axis, interleaved.
@@ -38,16 +92,21 @@ struct RealKernels {
                                MortonCode* codes);
   MortonCodes morton_codes[kMaxDims];
 
-  // forces/attractive.cpp: force[i] = sum_j p_ij (y_i - y_j) / (1 + d^2) for rows [begin, end).
-  using AttractiveRows = void (*)(const EdgeId* offsets, const PointId* columns, const Real* values,
-                                  const Real* points, Size begin, Size end, Real* force);
+  // forces/attractive.cpp: force[i] = sum_j p_ij (y_i - y_j) / (1 + d^2) for the rows [begin, end)
+  // of one block.
+  using AttractiveRows = void (*)(const EdgeView<Real>& edges, const Real* points, Size begin,
+                                  Size end, Real* force);
   AttractiveRows attractive_rows[kMaxDims];
 
-  // forces/attractive.cpp: sum_ij p_ij log(1 + d^2) over rows [begin, end), the part of KL that
-  // moves with Y.
-  using CrossEntropyRows = double (*)(const EdgeId* offsets, const PointId* columns,
-                                      const Real* values, const Real* points, Size begin, Size end);
+  // forces/attractive.cpp: sum_ij p_ij log(1 + d^2) over the rows [begin, end) of one block, the
+  // part of KL that moves with Y.
+  using CrossEntropyRows = double (*)(const EdgeView<Real>& edges, const Real* points, Size begin,
+                                      Size end);
   CrossEntropyRows cross_entropy_rows[kMaxDims];
+
+  // forces/edges.cpp: values times scale as half-precision numbers; null where the instruction set
+  // does not convert them. `count` is a multiple of the vector's lanes.
+  void (*to_half)(const Real* values, Size count, Real scale, std::uint16_t* halves);
 
   // forces/repulsive_exact.cpp: adds sum_j (y - y_j) / (1 + d^2)^2 over points [begin, end), one
   // array per axis, to force, and returns sum_j 1 / (1 + d^2).
@@ -55,12 +114,41 @@ struct RealKernels {
                                     double* force);
   RepulsiveRange repulsive_range[kMaxDims];
 
+  // forces/repulsive_tree.cpp: forces on the points of one group, and the sum of their z.
+  template <int Dims>
+  using RepulsiveGroup = double (*)(const TreeView<Real, Dims>& tree, PointGroup group, Real theta2,
+                                    Real* force);
+  std::tuple<RepulsiveGroup<1>, RepulsiveGroup<2>, RepulsiveGroup<3>> repulsive_group;
+
   // optimize/update.cpp: one step of gradient descent with gains and momentum for points [begin,
   // end).
   using UpdatePoints = void (*)(const UpdateParameters<Real>& parameters, Size begin, Size end,
                                 const Real* attractive, const Real* repulsive, Real* points,
                                 Real* updates, Real* gains, UpdateSums& sums);
   UpdatePoints update_points[kMaxDims];
+
+  // forces/repulsive_fft.cpp: the three passes of a convolution, each for the rows or columns that
+  // fill a vector, and the spline between points and grid. `scratch` holds 6 * length * vector
+  // lanes elements.
+  void (*fft_grid_to_spectrum)(const FftPlan<Real>& plan, const Real* grid, Size grid_stride,
+                               Size columns, Real* spectrum_re, Real* spectrum_im,
+                               Size spectrum_stride, Real* scratch);
+  void (*fft_convolve_columns)(const FftPlan<Real>& plan, const Real* kernel, Size rows,
+                               Real* spectrum_re, Real* spectrum_im, Size spectrum_stride,
+                               Real* scratch);
+  void (*fft_spectrum_to_grid)(const FftPlan<Real>& plan, const Real* spectrum_re,
+                               const Real* spectrum_im, Size spectrum_stride, Real* grid,
+                               Size grid_stride, Size columns, Real* scratch);
+  void (*fft_even_lines)(const FftPlan<Real>& plan, Real* lines, Size stride, Real* scratch);
+  // In 1-D and 2-D only.
+  using SpreadPoints = void (*)(const GridGeometry<Real>& geometry, const Real* points,
+                                const PointId* ids, Size count, Real* grid);
+  SpreadPoints spread_points[2];
+  using GatherPoints = double (*)(const GridGeometry<Real>& geometry, const Real* points,
+                                  const PointId* ids, Size count, const Real* grid, Real* force);
+  GatherPoints gather_points[2];
+
+  int lanes; // of a vector of Real
 
   // neighbors/exact.cpp: squared distance of two rows of the data, every operation in double.
   using SquaredDistance = double (*)(const Real* a, const Real* b, Size features, double scale);

@@ -18,6 +18,40 @@ struct Simd {
     return v;
   }
   static void store(Real* to, Vec v) { __builtin_memcpy(to, &v, sizeof v); }
+  // Half-precision numbers, where the instruction set converts them.
+#if defined(__F16C__)
+  static constexpr bool kHalves = sizeof(Real) == 4;
+#else
+  static constexpr bool kHalves = false;
+#endif
+  static Vec load_halves([[maybe_unused]] const std::uint16_t* from) {
+#if defined(__AVX512F__)
+    if constexpr (kHalves) {
+      return reinterpret_cast<Vec>(
+          _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+    }
+#elif defined(__F16C__)
+    if constexpr (kHalves) {
+      return reinterpret_cast<Vec>(
+          _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+    }
+#endif
+    return Vec{};
+  }
+  static void store_halves([[maybe_unused]] std::uint16_t* to, [[maybe_unused]] Vec v) {
+#if defined(__AVX512F__)
+    if constexpr (kHalves) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                          _mm512_cvtps_ph(reinterpret_cast<__m512>(v), _MM_FROUND_TO_NEAREST_INT));
+    }
+#elif defined(__F16C__)
+    if constexpr (kHalves) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                       _mm256_cvtps_ph(reinterpret_cast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
+    }
+#endif
+  }
+
   static Vec splat(Real x) { return Vec{} + x; }
 
   static Real sum(Vec v) {
@@ -30,6 +64,26 @@ struct Simd {
       }
     }
     return lanes[0];
+  }
+
+  // 1 / x to about the last bit, for x >= 1; practically 0 for infinity.
+  static Vec reciprocal(Vec x) {
+    // Newton's step makes infinity times zero of it otherwise.
+    [[maybe_unused]] constexpr Real kLargest = Real(1e37);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(Real) == 4) {
+      x = x < kLargest ? x : splat(kLargest);
+      const Vec r = reinterpret_cast<Vec>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
+      return r * (Real(2) - x * r); // one step of Newton's: 14 bits become 28
+    }
+#elif defined(__AVX2__)
+    if constexpr (sizeof(Real) == 4) {
+      x = x < kLargest ? x : splat(kLargest);
+      const Vec r = reinterpret_cast<Vec>(_mm256_rcp_ps(reinterpret_cast<__m256>(x)));
+      return r * (Real(2) - x * r); // 12 bits become 23
+    }
+#endif
+    return Real(1) / x;
   }
 
   // exp(x) for x <= 0; values below about -87 (float) and -708 (double) become 0.

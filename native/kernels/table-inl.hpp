@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -20,9 +21,12 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 
 #include "kernels/attractive-inl.hpp"
 #include "kernels/distance-inl.hpp"
+#include "kernels/fft-inl.hpp"
 #include "kernels/gaussian-inl.hpp"
 #include "kernels/morton-inl.hpp"
 #include "kernels/repulsive_exact-inl.hpp"
+#include "kernels/repulsive_tree-inl.hpp"
+#include "kernels/spline-inl.hpp"
 #include "kernels/update-inl.hpp"
 
 template <typename Real>
@@ -31,8 +35,17 @@ constexpr RealKernels<Real> real_kernels() {
       {morton_codes<Real, 1>, morton_codes<Real, 2>, morton_codes<Real, 3>},
       {attractive_rows<Real, 1>, attractive_rows<Real, 2>, attractive_rows<Real, 3>},
       {cross_entropy_rows<Real, 1>, cross_entropy_rows<Real, 2>, cross_entropy_rows<Real, 3>},
+      half_converter<Real>(),
       {repulsive_range<Real, 1>, repulsive_range<Real, 2>, repulsive_range<Real, 3>},
+      {repulsive_group<Real, 1>, repulsive_group<Real, 2>, repulsive_group<Real, 3>},
       {update_points<Real, 1>, update_points<Real, 2>, update_points<Real, 3>},
+      fft_grid_to_spectrum<Real>,
+      fft_convolve_columns<Real>,
+      fft_spectrum_to_grid<Real>,
+      fft_even_lines<Real>,
+      {spread_points<Real, 1>, spread_points<Real, 2>},
+      {gather_points<Real, 1>, gather_points<Real, 2>},
+      Simd<Real>::kLanes,
       squared_distance<Real>,
   };
 }

@@ -110,7 +110,7 @@ private:
     constexpr double kSmallest = 1e-12;
     constexpr double kLargest = 1e12;
     if (extent > 0 && std::isfinite(extent) && (extent < kSmallest || extent > kLargest)) {
-      scale_ = std::exp2(-std::floor(std::log2(extent)));
+      scale_ = std::exp2(std::min(-std::floor(std::log2(extent)), 1000.0));
     } else if (!std::isfinite(extent)) {
       scale_ = std::exp2(-1023.0);
     }
@@ -129,9 +129,8 @@ private:
           for (Size f = 0; f < features_; ++f) {
             double value = 0;
             if (row < rows) {
-              value = (static_cast<double>(data[row * features_ + f]) -
-                       center_[static_cast<std::size_t>(f)]) *
-                      scale_;
+              value = static_cast<double>(data[row * features_ + f]) * scale_ -
+                      center_[static_cast<std::size_t>(f)] * scale_;
             }
             const auto rounded = static_cast<float>(value);
             panel[f * width_ + lane] = rounded;
@@ -283,9 +282,11 @@ private:
       }
       Shortlist& shortlist = scratch.shortlists[static_cast<std::size_t>(q)];
       std::vector<Candidate>& found = shortlist.finish();
+      const double underflow = (static_cast<double>(features) + 8) * 0x1p-147;
       const auto limit = static_cast<double>(shortlist.limit());
-      if (static_cast<Size>(found.size()) >= request_.neighbors &&
-          refine(begin + q, found) <= limit) {
+      const bool enough = static_cast<Size>(found.size()) >= request_.neighbors;
+      const double farthest = enough ? refine(begin + q, found) : 0.0;
+      if (enough && (farthest == 0 || farthest + underflow <= limit)) {
         write(begin + q, found);
       } else {
         search_in_double(begin + q, scratch);

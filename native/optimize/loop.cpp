@@ -1,16 +1,17 @@
 // The gradient descent. One iteration:
 //
-// 1. repulsive: the tree over the points (steps 3 and 4), its walks (step 6); or all pairs
-// 2. attractive: one pass over P (step 5)
-// 3. update: gains, momentum, step, recentring, bounds
-// 4. every check_every iterations: KL divergence and the stopping rules
+// 1. a few times per run: points, P and state relabelled by the layout's Morton order
+// 2. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs
+// 3. attractive: one pass over P (step 5)
+// 4. update: gains, momentum, step, recentring, bounds
+// 5. every check_every iterations: KL divergence and the stopping rules
 #include "optimize/loop.hpp"
 
 #include "forces/attractive.hpp"
-#include "forces/repulsive_exact.hpp"
-#include "forces/repulsive_tree.hpp"
+#include "forces/edges.hpp"
+#include "forces/repulsive.hpp"
 #include "optimize/update.hpp"
-#include "tree/tree.hpp"
+#include "tree/morton.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,44 +24,36 @@ namespace {
 template <typename Real, int Dims>
 class LayoutOptimizer final : public Optimizer<Real> {
 public:
-  LayoutOptimizer(const CsrView<Real>& P, const Real* initial, const OptimizerOptions& options)
-      : P_(P), options_(options) {
+  LayoutOptimizer(const CsrView<Real>& P, const Real* initial, const RepulsionOptions& options)
+      : P_(P), repulsion_(options) {
     start_layout(layout_, initial, P.rows());
     attractive_.resize(layout_.points.size());
     repulsive_.resize(layout_.points.size());
-    if (options_.method == Method::barnes_hut) {
-      tree_.reserve(P.rows());
-    }
   }
 
   Stop run(const Phase& phase, ThreadTeam& team, const Observer& observer) override {
+    const auto due = [this](Size every) { return every > 0 && this->iterations() % every == 0; };
     double best_kl = std::numeric_limits<double>::infinity();
     Size best_iteration = this->iterations();
     for (Size i = 0; i < phase.iterations; ++i) {
       evaluate(team);
-      const Size iteration = this->iterations();
-      const Size number = iteration + 1;
-      const bool check = phase.check_every > 0 && number % phase.check_every == 0;
-      const bool callback = phase.callback_every > 0 && number % phase.callback_every == 0;
-      const double kl = check || callback ? kl_from_forces(team) : 0;
-
       const double gradient_norm = step(phase, team);
-      this->iterations_.store(number, std::memory_order_relaxed);
-
+      const bool check = due(phase.check_every);
+      const bool callback = observer && due(phase.callback_every);
       if (check || callback) {
-        this->last_report_ = {iteration, kl, gradient_norm};
-      }
-      if (callback && observer && observer(this->last_report_)) {
-        return Stop::observer;
-      }
-      if (check) {
-        if (kl < best_kl) {
+        const Size iteration = this->iterations() - 1;
+        this->last_report_ = {iteration, kl_divergence(team), gradient_norm};
+        const double kl = this->last_report_.kl_divergence;
+        if (callback && observer(this->last_report_)) {
+          return Stop::observer;
+        }
+        if (check && kl < best_kl) {
           best_kl = kl;
           best_iteration = iteration;
-        } else if (phase.patience >= 0 && iteration - best_iteration > phase.patience) {
+        } else if (check && phase.patience >= 0 && iteration - best_iteration > phase.patience) {
           return Stop::no_progress;
         }
-        if (gradient_norm <= phase.min_gradient_norm) {
+        if (check && gradient_norm <= phase.min_gradient_norm) {
           return Stop::small_gradient;
         }
       }
@@ -72,69 +65,86 @@ public:
   void rest() override { rest_layout(layout_); }
 
   void evaluate(ThreadTeam& team) override {
-    const Real* points = layout_.points.data();
-    if (options_.method == Method::exact) {
-      const StepTimer timer(this->seconds_.repulsive);
-      z_ = exact_.forces(points, layout_.size(), repulsive_.data(), team);
-    } else {
-      {
-        const StepTimer timer(this->seconds_.tree_building);
-        tree_.build(points, layout_.size(), layout_.lower, layout_.upper, team);
-      }
-      {
-        const StepTimer timer(this->seconds_.summarization);
-        tree_.summarize(team);
-      }
-      const StepTimer timer(this->seconds_.repulsive);
-      z_ = tree_repulsion(tree_, options_.theta, repulsive_.data(), partials_, team);
+    if (evaluated_at_ == this->iterations()) {
+      return;
     }
+    relabel_if_due(team);
+    const Real* points = layout_.points.data();
+    z_ = repulsion_.forces(points, layout_.size(), layout_.lower, layout_.upper, repulsive_.data(),
+                           this->seconds_, team);
     const StepTimer timer(this->seconds_.attractive);
-    attractive_forces<Real, Dims>(P_, points, attractive_.data(), team);
+    attractive_forces<Real, Dims>(edges_, points, attractive_.data(), team);
+    evaluated_at_ = this->iterations();
   }
 
+  // KL of P without exaggeration. The approximations in Z can put it below zero, where no
+  // divergence is.
   double kl_divergence(ThreadTeam& team) override {
     evaluate(team);
-    return kl_from_forces(team);
-  }
-
-  std::span<const Real> points() const override { return layout_.points; }
-  std::span<const Real> attractive() const override { return attractive_; }
-  std::span<const Real> repulsive() const override { return repulsive_; }
-  double z() const override { return z_; }
-
-private:
-  // KL at the positions that z_ was evaluated at, of P without exaggeration. The approximations in
-  // Z can put it below zero, where no divergence is.
-  double kl_from_forces(ThreadTeam& team) {
     const StepTimer timer(this->seconds_.kl_divergence);
     if (std::isnan(negative_entropy_)) {
       negative_entropy_ = negative_entropy(P_, partials_, team);
     }
-    const double cross = cross_entropy<Real, Dims>(P_, layout_.points.data(), partials_, team);
+    const double cross = cross_entropy<Real, Dims>(edges_, layout_.points.data(), partials_, team);
     return std::max(0.0, negative_entropy_ + cross + std::log(std::max(z_, kSmallestZ)));
+  }
+
+  std::vector<Real> points() const override { return in_row_order(layout_, layout_.points); }
+  std::vector<Real> attractive() const override { return in_row_order(layout_, attractive_); }
+  std::vector<Real> repulsive() const override { return in_row_order(layout_, repulsive_); }
+  double z() const override { return z_; }
+
+private:
+  // Numbers the points in Morton order of the present layout, so that neighbours lie close in
+  // memory. The layout changes most early on.
+  void relabel_if_due(ThreadTeam& team) {
+    constexpr Size kRelabelAt[] = {0, 50, 150, 300, 600};
+    const Size iteration = this->iterations();
+    const bool due =
+        std::find(std::begin(kRelabelAt), std::end(kRelabelAt), iteration) != std::end(kRelabelAt);
+    if (edges_.rows() > 0 && (!due || iteration == relabelled_at_)) {
+      return;
+    }
+    const StepTimer timer(this->seconds_.relabel);
+    const std::vector<PointId> order = morton_order<Real, Dims>(
+        layout_.points.data(), layout_.size(), layout_.lower, layout_.upper, team);
+    relabel_layout(layout_, order, team);
+    const ThreadTeam::Uninterrupted to_the_end(team);
+    edges_.build(P_, layout_.order, /*half=*/true, team);
+    relabelled_at_ = iteration;
   }
 
   double step(const Phase& phase, ThreadTeam& team) {
     const StepTimer timer(this->seconds_.update);
     UpdateParameters<Real> parameters{};
-    parameters.attraction_scale = static_cast<Real>(4 * phase.exaggeration);
+    parameters.attraction_scale =
+        static_cast<Real>(std::min(4 * phase.exaggeration, kLargestFactor));
     parameters.repulsion_scale = static_cast<Real>(-4 / std::max(z_, kSmallestZ));
-    parameters.learning_rate = static_cast<Real>(phase.learning_rate);
+    parameters.learning_rate = static_cast<Real>(std::min(phase.learning_rate, kLargestFactor));
     parameters.momentum = static_cast<Real>(phase.momentum);
-    // Squared in the kernel, so kept below the root of the largest number.
-    const double longest = std::sqrt(static_cast<double>(std::numeric_limits<Real>::max())) / 2;
-    parameters.max_step = static_cast<Real>(std::min(phase.max_step, longest));
-    return update_layout(layout_, parameters, attractive_.data(), repulsive_.data(), sums_, team);
+    parameters.max_step = static_cast<Real>(std::min(phase.max_step, kLongestStep));
+    const double gradient_norm =
+        update_layout(layout_, parameters, attractive_.data(), repulsive_.data(), sums_, team);
+    this->iterations_.fetch_add(1, std::memory_order_relaxed);
+    ++this->by_method_[static_cast<int>(repulsion_.used())];
+    return gradient_norm;
   }
 
   // Guards the division when points have flown so far apart that Z vanishes.
   static constexpr double kSmallestZ = 1e-30;
+  // No map is so large; steps up to this keep squared distances within float for as long as anyone
+  // iterates.
+  static constexpr double kLongestStep = 1e6;
+  // Keeps the product of exaggeration, learning rate and force within float whatever the user asks
+  // for.
+  static constexpr double kLargestFactor = 1e15;
 
   CsrView<Real> P_;
-  OptimizerOptions options_;
+  Edges<Real> edges_;
+  Size relabelled_at_ = -1;
+  Size evaluated_at_ = -1; // the number of iterations at which the forces were computed
   Layout<Real, Dims> layout_;
-  Tree<Real, Dims> tree_;
-  ExactRepulsion<Real, Dims> exact_;
+  Repulsion<Real, Dims> repulsion_;
   std::vector<Real> attractive_;
   std::vector<Real> repulsive_;
   double z_ = 0;
@@ -147,7 +157,7 @@ private:
 
 template <typename Real>
 std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
-                                                int dims, const OptimizerOptions& options) {
+                                                int dims, const RepulsionOptions& options) {
   switch (dims) {
   case 1:
     return std::make_unique<LayoutOptimizer<Real, 1>>(P, initial, options);
@@ -161,8 +171,8 @@ std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Re
 }
 
 template std::unique_ptr<Optimizer<float>> make_optimizer(const CsrView<float>&, const float*, int,
-                                                          const OptimizerOptions&);
+                                                          const RepulsionOptions&);
 template std::unique_ptr<Optimizer<double>> make_optimizer(const CsrView<double>&, const double*,
-                                                           int, const OptimizerOptions&);
+                                                           int, const RepulsionOptions&);
 
 } // namespace acctsne

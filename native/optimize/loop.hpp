@@ -5,15 +5,13 @@
 #include "acctsne/csr.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "forces/repulsive.hpp"
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
 namespace acctsne {
-
-enum class Method { exact, barnes_hut };
 
 // A run of iterations with the same settings.
 struct Phase {
@@ -29,9 +27,9 @@ struct Phase {
 };
 
 struct Report {
-  Size iteration; // counted from 0 since the optimiser was made
-  double kl_divergence;
-  double gradient_norm;
+  Size iteration;       // the last one finished, counted from 0 since the optimiser was made
+  double kl_divergence; // of the positions that it led to
+  double gradient_norm; // of the gradient that it followed
 };
 
 enum class Stop { finished, small_gradient, no_progress, observer };
@@ -55,30 +53,28 @@ public:
   virtual double kl_divergence(ThreadTeam& team) = 0;
 
   // points x dims, in the order of P's rows.
-  virtual std::span<const Real> points() const = 0;
+  virtual std::vector<Real> points() const = 0;
   // As of the last evaluation, unnormalised: the gradient is 4 (attractive - repulsive / z).
-  virtual std::span<const Real> attractive() const = 0;
-  virtual std::span<const Real> repulsive() const = 0;
+  virtual std::vector<Real> attractive() const = 0;
+  virtual std::vector<Real> repulsive() const = 0;
   virtual double z() const = 0;
 
   Size iterations() const { return iterations_.load(std::memory_order_relaxed); }
   const Report& last_report() const { return last_report_; }
   const StepSeconds& seconds() const { return seconds_; }
+  // Finished iterations by the method that computed their repulsion.
+  Size iterations_by(Method method) const { return by_method_[static_cast<int>(method)]; }
 
 protected:
   std::atomic<Size> iterations_{0}; // finished ones; another thread may look
   Report last_report_{};
   StepSeconds seconds_;
-};
-
-struct OptimizerOptions {
-  Method method = Method::barnes_hut;
-  double theta = 0.5;
+  Size by_method_[kMethods] = {};
 };
 
 // `initial` is rows of P x dims, dims in [1, kMaxDims].
 template <typename Real>
 std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
-                                                int dims, const OptimizerOptions& options);
+                                                int dims, const RepulsionOptions& options);
 
 } // namespace acctsne

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace acctsne {
 namespace {
@@ -34,6 +35,8 @@ void join_sums(Layout<Real, Dims>& layout, const std::vector<UpdateSums>& partia
 template <typename Real, int Dims>
 void start_layout(Layout<Real, Dims>& layout, const Real* points, Size count) {
   layout.points.assign(points, points + count * Dims);
+  layout.order.resize(static_cast<std::size_t>(count));
+  std::iota(layout.order.begin(), layout.order.end(), PointId{0});
   rest_layout(layout);
   UpdateSums sums;
   for (int axis = 0; axis < Dims; ++axis) {
@@ -47,6 +50,38 @@ void start_layout(Layout<Real, Dims>& layout, const Real* points, Size count) {
     }
   }
   join_sums(layout, {sums});
+}
+
+template <typename Real, int Dims>
+void relabel_layout(Layout<Real, Dims>& layout, const std::vector<PointId>& order,
+                    ThreadTeam& team) {
+  const ThreadTeam::Uninterrupted to_the_end(team);
+  const Size count = layout.size();
+  std::vector<Real> moved(layout.points.size());
+  for (std::vector<Real>* values : {&layout.points, &layout.updates, &layout.gains}) {
+    parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
+      for (Size i = begin; i < end; ++i) {
+        const Real* from = values->data() + Size{order[static_cast<std::size_t>(i)]} * Dims;
+        std::copy_n(from, Dims, moved.data() + i * Dims);
+      }
+    });
+    values->swap(moved);
+  }
+  std::vector<PointId> rows(layout.order.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = layout.order[static_cast<std::size_t>(order[i])];
+  }
+  layout.order.swap(rows);
+}
+
+template <typename Real, int Dims>
+std::vector<Real> in_row_order(const Layout<Real, Dims>& layout, const std::vector<Real>& values) {
+  std::vector<Real> rows(values.size());
+  for (std::size_t i = 0; i < layout.order.size(); ++i) {
+    std::copy_n(values.data() + i * Dims, Dims,
+                rows.data() + static_cast<std::size_t>(layout.order[i]) * Dims);
+  }
+  return rows;
 }
 
 template <typename Real, int Dims>
@@ -79,6 +114,8 @@ double update_layout(Layout<Real, Dims>& layout, UpdateParameters<Real> paramete
 
 #define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
   template void start_layout(Layout<Real, Dims>&, const Real*, Size);                              \
+  template void relabel_layout(Layout<Real, Dims>&, const std::vector<PointId>&, ThreadTeam&);     \
+  template std::vector<Real> in_row_order(const Layout<Real, Dims>&, const std::vector<Real>&);    \
   template void rest_layout(Layout<Real, Dims>&);                                                  \
   template double update_layout(Layout<Real, Dims>&, UpdateParameters<Real>, const Real*,          \
                                 const Real*, std::vector<UpdateSums>&, ThreadTeam&);

@@ -10,12 +10,14 @@
 
 namespace acctsne {
 
-// Where the points are and how they got there. All arrays are points x Dims.
+// Where the points are and how they got there. All arrays are points x Dims. Points are numbered
+// for locality: point i is row order[i] of the user's data.
 template <typename Real, int Dims>
 struct Layout {
   std::vector<Real> points;
   std::vector<Real> updates; // the last step of each coordinate
   std::vector<Real> gains;
+  std::vector<PointId> order;
   Real lower[Dims];
   Real upper[Dims];
   Real mean[Dims];
@@ -26,6 +28,15 @@ struct Layout {
 // Starts a layout from the given positions, at rest.
 template <typename Real, int Dims>
 void start_layout(Layout<Real, Dims>& layout, const Real* points, Size count);
+
+// Numbers the points anew: point i becomes what point order[i] was.
+template <typename Real, int Dims>
+void relabel_layout(Layout<Real, Dims>& layout, const std::vector<PointId>& order,
+                    ThreadTeam& team);
+
+// Values of each point, in the order of the user's rows.
+template <typename Real, int Dims>
+std::vector<Real> in_row_order(const Layout<Real, Dims>& layout, const std::vector<Real>& values);
 
 // Forgets momentum and gains, as scikit-learn does after early exaggeration.
 template <typename Real, int Dims>

@@ -36,6 +36,7 @@ void Tree<Real, Dims>::reserve(Size points) {
   sorted_points_.reserve(n * Dims);
   built_.reserve(2 * n);
   nodes_.reserve(2 * n);
+  moments_.reserve(2 * n * kMoments<Dims>);
 }
 
 template <typename Real, int Dims>
@@ -49,6 +50,7 @@ void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, 
   sorted_points_.resize(n * Dims);
   built_.resize(2 * n);
   nodes_.resize(2 * n);
+  moments_.resize(2 * n * kMoments<Dims>);
   subtrees_.clear();
   top_.clear();
   node_count_ = 0;

@@ -155,10 +155,28 @@ void sort_codes(std::vector<MortonCode>& codes, std::vector<PointId>& order,
   });
 }
 
+template <typename Real, int Dims>
+std::vector<PointId> morton_order(const Real* points, Size count, const Real* lower,
+                                  const Real* upper, ThreadTeam& team) {
+  const auto n = static_cast<std::size_t>(count);
+  std::vector<MortonCode> codes(n);
+  std::vector<MortonCode> codes_scratch(n);
+  std::vector<PointId> order(n);
+  std::vector<PointId> order_scratch(n);
+  std::vector<std::uint32_t> histograms;
+  compute_morton_codes<Real, Dims>(points, count, root_box<Real, Dims>(lower, upper), codes.data(),
+                                   team);
+  sort_codes(codes, order, codes_scratch, order_scratch, histograms, Dims * kMortonBits<Dims>,
+             team);
+  return order;
+}
+
 #define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
   template Box<Real, Dims> root_box(const Real*, const Real*);                                     \
   template void compute_morton_codes(const Real*, Size, const Box<Real, Dims>&, MortonCode*,       \
-                                     ThreadTeam&);
+                                     ThreadTeam&);                                                 \
+  template std::vector<PointId> morton_order<Real, Dims>(const Real*, Size, const Real*,           \
+                                                         const Real*, ThreadTeam&);
 ACCTSNE_INSTANTIATE(float, 1)
 ACCTSNE_INSTANTIATE(float, 2)
 ACCTSNE_INSTANTIATE(float, 3)

@@ -26,4 +26,9 @@ void sort_codes(std::vector<MortonCode>& codes, std::vector<PointId>& order,
                 std::vector<MortonCode>& codes_scratch, std::vector<PointId>& order_scratch,
                 std::vector<std::uint32_t>& histograms, int code_bits, ThreadTeam& team);
 
+// The points' Morton order, as sort_codes() gives it.
+template <typename Real, int Dims>
+std::vector<PointId> morton_order(const Real* points, Size count, const Real* lower,
+                                  const Real* upper, ThreadTeam& team);
+
 } // namespace acctsne

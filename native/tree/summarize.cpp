@@ -1,33 +1,64 @@
-// Step 4, summarisation: the centre of mass of every node, bottom up.
+// Step 4, summarisation: the centre of mass of every node and its second moments about it, bottom
+// up.
 //
 // A node's children lie behind it, so one pass from the last node to the first meets children
-// before parents. Subtrees run in parallel, then the few hundred nodes above them.
+// before parents. Subtrees run in parallel, then the few hundred nodes above them. A part with mass
+// m and moments Q at offset d from its parent's centre adds Q + m d d^T to the parent's moments.
 #include "tree/tree.hpp"
+
+#include <algorithm>
 
 namespace acctsne {
 
 template <typename Real, int Dims>
 void Tree<Real, Dims>::summarize_node(NodeId id) {
   Node<Real, Dims>& node = nodes_[static_cast<std::size_t>(id)];
+  // Calls visit(position, mass, moments) for the node's children, or for a leaf's points.
+  const auto visit_parts = [&](auto&& visit) {
+    if (node.leaf) {
+      for (Size i = node.begin; i < node.end; ++i) {
+        visit(sorted_points_.data() + i * Dims, 1.0, nullptr);
+      }
+    } else {
+      for (NodeId child = id + 1; child < node.skip;
+           child = nodes_[static_cast<std::size_t>(child)].skip) {
+        const Node<Real, Dims>& part = nodes_[static_cast<std::size_t>(child)];
+        visit(part.center, static_cast<double>(part.mass()),
+              moments_.data() + static_cast<Size>(child) * kMoments<Dims>);
+      }
+    }
+  };
+
+  node.coincident = node.leaf && std::equal(sorted_points_.begin() + Size{node.begin} * Dims,
+                                            sorted_points_.begin() + Size{node.end - 1} * Dims,
+                                            sorted_points_.begin() + Size{node.begin + 1} * Dims);
+
   double sums[Dims] = {};
-  if (node.leaf) {
-    for (PointId i = node.begin; i < node.end; ++i) {
-      for (int axis = 0; axis < Dims; ++axis) {
-        sums[axis] += static_cast<double>(
-            sorted_points_[static_cast<std::size_t>(i) * Dims + static_cast<std::size_t>(axis)]);
-      }
+  visit_parts([&](const Real* position, double mass, const Real*) {
+    for (int axis = 0; axis < Dims; ++axis) {
+      sums[axis] += mass * static_cast<double>(position[axis]);
     }
-  } else {
-    for (NodeId child = id + 1; child < node.skip;
-         child = nodes_[static_cast<std::size_t>(child)].skip) {
-      const Node<Real, Dims>& part = nodes_[static_cast<std::size_t>(child)];
-      for (int axis = 0; axis < Dims; ++axis) {
-        sums[axis] += static_cast<double>(part.mass()) * static_cast<double>(part.center[axis]);
-      }
-    }
-  }
+  });
   for (int axis = 0; axis < Dims; ++axis) {
     node.center[axis] = static_cast<Real>(sums[axis] / static_cast<double>(node.mass()));
+  }
+
+  double moments[kMoments<Dims>] = {};
+  visit_parts([&](const Real* position, double mass, const Real* inner) {
+    double d[Dims];
+    for (int axis = 0; axis < Dims; ++axis) {
+      d[axis] = static_cast<double>(position[axis]) - static_cast<double>(node.center[axis]);
+    }
+    int m = 0;
+    for (int a = 0; a < Dims; ++a) {
+      for (int b = a; b < Dims; ++b, ++m) {
+        moments[m] += mass * d[a] * d[b] + (inner != nullptr ? static_cast<double>(inner[m]) : 0.0);
+      }
+    }
+  });
+  Real* to = moments_.data() + static_cast<Size>(id) * kMoments<Dims>;
+  for (int m = 0; m < kMoments<Dims>; ++m) {
+    to[m] = static_cast<Real>(moments[m]);
   }
 }
 

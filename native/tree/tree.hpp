@@ -8,13 +8,12 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "tree/node.hpp"
 
 #include <span>
 #include <vector>
 
 namespace acctsne {
-
-using NodeId = std::int32_t;
 
 // A cell with at most this many points is not divided further. Against leaves of one point, nodes
 // per point fall from 1.7 to 0.35 and the force error stays the same (MNIST-70k).
@@ -24,19 +23,6 @@ template <typename Real, int Dims>
 struct Box {
   Real lower[Dims];
   Real side; // of a cube that holds every point
-};
-
-template <typename Real, int Dims>
-struct Node {
-  Real center[Dims]; // centre of mass, filled by summarize()
-  Real side;         // of the smallest Morton cell that holds the node's points
-  PointId begin;     // points in Morton order
-  PointId end;
-  NodeId skip;        // the first node after this one's subtree
-  std::int16_t level; // halvings of the root box that lead to the cell
-  bool leaf;
-
-  Size mass() const { return end - begin; }
 };
 
 template <typename Real, int Dims>
@@ -50,10 +36,14 @@ public:
   void build(const Real* points, Size count, const Real* lower, const Real* upper,
              ThreadTeam& team);
 
-  // Step 4. Fills the centres of mass, bottom up.
+  // Step 4. Fills centres of mass and second moments, bottom up.
   void summarize(ThreadTeam& team);
 
   std::span<const Node<Real, Dims>> nodes() const { return {nodes_.data(), node_count_}; }
+  TreeView<Real, Dims> view() const {
+    return {nodes_.data(), static_cast<NodeId>(node_count_), moments_.data(), sorted_points_.data(),
+            order_.data()};
+  }
   const Box<Real, Dims>& box() const { return box_; }
 
   // In Morton order: positions, and the row in the input that each came from.
@@ -99,6 +89,7 @@ private:
   std::vector<TopEntry> top_;
   std::vector<Node<Real, Dims>> built_; // subtree s occupies built_[2 * begin ...]
   std::vector<Node<Real, Dims>> nodes_;
+  std::vector<Real> moments_; // kMoments<Dims> for each node
   std::size_t node_count_ = 0;
 };
 

@@ -52,7 +52,9 @@ def joint_probabilities(
     """Fit a Gaussian of the given perplexity to every row's distances, and symmetrise."""
     timer = timer or StageTimer()
     with timer.stage("bsp"):
-        conditional, _, missed = _core.search_perplexity(squared_distances, perplexity, threads)
+        conditional, _, missed = _core.search_perplexity(
+            squared_distances, float(perplexity), threads
+        )
     if missed:
         # As many neighbours as the perplexity, or more at distance zero, leave nothing to search.
         rows, k = squared_distances.shape

@@ -33,7 +33,8 @@ class _Optimizer:
         values: Reals,
         initial: Reals,
         method: str,
-        theta: float,
+        angle: float,
+        force_error: float,
     ) -> None: ...
     def run(
         self,
@@ -55,6 +56,8 @@ class _Optimizer:
     def rest(self) -> None: ...
     @property
     def points(self) -> Reals: ...
+    @property
+    def iterations_by_method(self) -> dict[str, int]: ...
     @property
     def iterations(self) -> int: ...
     @property

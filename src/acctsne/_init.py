@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.decomposition import PCA
 
 from acctsne._threads import limited_libraries
@@ -32,17 +33,26 @@ def _principal_components(
     axes = min(problem.n_components, *problem.X.shape)
     pca = PCA(n_components=axes, random_state=random_state)
     pca.set_output(transform="default")
+    X = problem.X if issparse(problem.X) else _centered(problem.X)
     # Constant data has no variance to explain; that is handled below.
-    with limited_libraries(problem.threads), np.errstate(invalid="ignore", divide="ignore"):
-        components = pca.fit_transform(problem.X).astype(np.float64)
+    with limited_libraries(problem.threads), np.errstate(all="ignore"):
+        components = pca.fit_transform(X).astype(np.float64)
     layout = np.zeros((problem.n_samples, problem.n_components))
-    # A scale near 1 first: data may be so large or small that its variance is not a number.
-    largest = np.abs(components).max()
-    if np.isfinite(largest) and largest > 0:
-        components /= largest
-        std = components[:, 0].std()
+    std = components[:, 0].std()
+    if np.isfinite(std) and std > 0:
         layout[:, :axes] = components * (INITIAL_STD / std)
     return layout
+
+
+def _centered(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Move X to the origin and scale it to 1, lest an offset or unit swamp its covariance."""
+    largest = float(np.abs(X).max())
+    if largest == 0:
+        return X
+    center = (X / X.dtype.type(largest)).mean(axis=0, dtype=np.float64)
+    moved = (X / X.dtype.type(largest) - center).astype(X.dtype)
+    spread = np.abs(moved).max()
+    return np.asarray(moved / spread if spread > 0 else moved)
 
 
 def separate_coincident(layout: npt.NDArray[Any]) -> npt.NDArray[Any]:

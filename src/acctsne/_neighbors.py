@@ -48,7 +48,9 @@ def _from_scikit_learn(problem: Problem) -> Neighbors:
         n_neighbors=problem.n_neighbors,
         metric=problem.metric,
         metric_params=problem.metric_params,
-        n_jobs=problem.threads,
+        # scikit-learn's ball tree gives other distances from run to run if threads share a
+        # Mahalanobis metric.
+        n_jobs=1 if problem.metric == "mahalanobis" else problem.threads,
     )
     graph = search.fit(problem.X).kneighbors_graph(mode="distance")
     shape = (problem.n_samples, problem.n_neighbors)
@@ -61,11 +63,9 @@ def _from_all_pairs(problem: Problem) -> Neighbors:
     if problem.metric == "precomputed":
         distances = problem.X
     else:
+        # Without n_jobs: with it, float32 data gives float32 distances instead of float64 ones.
         distances = pairwise_distances(
-            problem.X,
-            metric=problem.metric,
-            n_jobs=problem.threads,
-            **(problem.metric_params or {}),
+            problem.X, metric=problem.metric, **(problem.metric_params or {})
         )
     n = problem.n_samples
     # Every column but the diagonal, row by row.

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 # Point ids are 32-bit, and a tree has up to two nodes a point.
 MAX_SAMPLES = 2**30
 
+# Largest coordinate of a layout: moments of the tree's cells stay within float32 up to here.
+MAX_COORDINATE = 1e12
+
+# How repulsive forces can be computed.
+METHODS = ("auto", "barnes_hut", "fft", "exact")
+
 # Dimensions that the tree and the force kernels are compiled for.
 MAX_COMPONENTS = 3
 
@@ -43,27 +49,24 @@ def check_problem(estimator: "TSNE", X: Any) -> Problem:
     dtype = check_layout_dtype(estimator.dtype)
     threads = effective_threads(estimator.n_jobs)
     method = estimator.method
-    if method == "barnes_hut" and estimator.n_components > MAX_COMPONENTS:
+    limit = 2 if method == "fft" else MAX_COMPONENTS
+    if estimator.n_components > limit:
         raise ValueError(
-            "'n_components' should be inferior to 4 for the barnes_hut algorithm as it relies on a "
-            f"quad-tree or oct-tree; got n_components={estimator.n_components}"
-        )
-    if estimator.n_components > MAX_COMPONENTS:
-        raise ValueError(
-            f"n_components={estimator.n_components} is not supported; it must be at most "
-            f"{MAX_COMPONENTS}"
+            f"'n_components' should be inferior to {limit + 1} for method={method!r}; got "
+            f"n_components={estimator.n_components}"
         )
 
-    # Check arguments: X.
-    sparse_formats = ["csr"] if method == "barnes_hut" else ["csr", "csc", "coo"]
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse=sparse_formats,
-        ensure_min_samples=2,
-        dtype=[np.float32, np.float64],
-        order="C",
-    )
+    # Check arguments: X. Whatever is not float32 becomes float64. The finiteness check sums, and
+    # may overflow on the way.
+    with np.errstate(over="ignore", invalid="ignore"):
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            ensure_min_samples=2,
+            dtype=[np.float64, np.float32],
+            order="C",
+        )
     n_samples = X.shape[0]
     if n_samples > MAX_SAMPLES:
         raise ValueError(f"X has {n_samples} samples; at most {MAX_SAMPLES} are supported")
@@ -120,17 +123,16 @@ def check_initial_layout(
             "per component"
         )
     layout: npt.NDArray[Any] = check_array(
-        init, dtype=dtype, order="C", copy=True, ensure_min_samples=2, input_name="init"
+        init, dtype=np.float64, order="C", ensure_min_samples=2, input_name="init"
     )
-    # Beyond this, squared distances in the layout overflow.
-    limit = float(np.sqrt(np.finfo(layout.dtype).max)) / 16
+    limit = MAX_COORDINATE
     largest = float(np.abs(layout).max())
     if largest > limit:
         raise ValueError(
-            f"init has a coordinate of size {largest:g}; {dtype.name} layouts must stay "
-            f"below {limit:g}. Scale it down: a standard deviation of 1e-4 is usual"
+            f"init has a coordinate of size {largest:g}; layouts must stay within {limit:g}. "
+            "Scale it down: a standard deviation of 1e-4 is usual"
         )
-    return layout
+    return layout.astype(dtype)
 
 
 def _check_distances(estimator: "TSNE", X: Any) -> None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from acctsne import _core
 from acctsne._affinities import JointProbabilities, joint_probabilities
 from acctsne._threads import effective_threads
-from acctsne._validate import MAX_COMPONENTS
+from acctsne._validate import MAX_COMPONENTS, METHODS, check_layout_dtype
 
 __all__ = [
     "affinities",
@@ -132,7 +132,9 @@ def exact_kl(
         raise ValueError(f"P has shape {P.shape}, but Y has {len(Y)} rows")
     joint = JointProbabilities.from_scipy(P.astype(np.float64))
     threads = effective_threads(n_jobs)
-    optimizer = _core.Optimizer64(joint.offsets, joint.columns, joint.values, Y, "exact", 0.0)
+    optimizer = _core.Optimizer64(
+        joint.offsets, joint.columns, joint.values, Y, "exact", angle=0.0, force_error=0.02
+    )
     return optimizer.kl_divergence(threads)
 
 
@@ -141,6 +143,7 @@ def force_error(
     method: str = "barnes_hut",
     *,
     angle: float = 0.5,
+    force_error: float = 0.02,
     dtype: npt.DTypeLike = np.float32,
     n_samples: int = 1000,
     random_state: int = 0,
@@ -152,10 +155,12 @@ def force_error(
     ----------
     Y : array-like of shape (n_points, n_components)
         The embedding.
-    method : {"barnes_hut", "exact"}, default="barnes_hut"
+    method : {"auto", "barnes_hut", "fft", "exact"}, default="barnes_hut"
         The method to judge.
     angle : float, default=0.5
-        Its opening angle.
+        The opening angle, for "barnes_hut".
+    force_error : float, default=0.02
+        The error aimed at, for "fft".
     dtype : numpy.float32 or numpy.float64, default=numpy.float32
         Its precision.
     n_samples : int, default=1000
@@ -168,7 +173,7 @@ def force_error(
     Returns
     -------
     error : float
-        Root mean square of the error divided by that of the force, both per unit of Z.
+        Root mean square of the error divided by that of the force.
 
     Examples
     --------
@@ -180,12 +185,19 @@ def force_error(
     """
     Y = _check_embedding(Y)
     threads = effective_threads(n_jobs)
-    layout = np.ascontiguousarray(Y, dtype=dtype)
+    layout = np.ascontiguousarray(Y, dtype=check_layout_dtype(dtype))
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
     kind = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
     n = len(Y)
-    nothing = np.zeros(0, dtype=layout.dtype)  # P plays no part in repulsion
     optimizer = kind(
-        np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int32), nothing, layout, method, angle
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0, dtype=layout.dtype),  # P plays no part in repulsion
+        layout,
+        method,
+        angle,
+        force_error,
     )
     _, approximate, _ = optimizer.forces(threads)
     rng = np.random.default_rng(random_state)
@@ -271,7 +283,7 @@ def label_agreement(
 
 def _check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
     checked: npt.NDArray[Any] = check_array(
-        X, dtype=[np.float32, np.float64], order="C", ensure_min_samples=2, input_name="X"
+        X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2, input_name="X"
     )
     return checked
 

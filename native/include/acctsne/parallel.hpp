@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -82,6 +83,7 @@ private:
   void work_through(int worker);
   void helper_main(int worker);
   void poll_if_due();
+  void wait_for_helpers();
 
   // The loop being run. Written before the gate opens, read by helpers after they have passed it.
   void* callable_ = nullptr;
@@ -91,6 +93,8 @@ private:
   std::atomic<bool> abandoned_{false};
   std::exception_ptr failure_;
   std::mutex failure_mutex_;
+  std::mutex left_mutex_;
+  std::condition_variable left_;
 
   // Helpers sleep on epoch_, which counts loops. They may join a loop while its gate is open; the
   // gate's low bits count those inside. A helper that the system did not schedule in time simply

@@ -27,6 +27,7 @@ struct StepSeconds {
   double repulsive = 0;
   double update = 0;
   double kl_divergence = 0;
+  double relabel = 0;
 };
 
 // Adds the time from its construction to its destruction to one counter.

@@ -1,0 +1,258 @@
+"""Time every step of t-SNE: perplexity search (BSP), tree building, summarisation, forces.
+
+The neighbours are searched once and the native steps driven directly, so that the same late layout,
+in which iterations cost most, serves every thread count, precision and method. Fits through the
+estimator would search the neighbours and run the early iterations again for each.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from acctsne import _core
+from common import (
+    Disturbance,
+    disturbance_note,
+    load_or_exit,
+    make_parser,
+    median,
+    number,
+    output_folder,
+    pca_layout,
+    positive,
+    table,
+    write_results,
+)
+
+METHODS = ("barnes_hut", "fft", "auto")
+DTYPES = ("float32", "float64")
+EARLY_ITERATIONS = 250
+EXAGGERATION = 12.0
+WARM_UP = 5  # iterations in which buffers are made and pages touched
+BSP_REPEATS = 3
+
+# The paper's steps of an iteration, then ours.
+STEPS = {
+    "tree_building": "tree building",
+    "summarization": "summarisation",
+    "attractive": "attractive",
+    "repulsive": "repulsive",
+    "update": "update",
+    "relabel": "relabelling",
+    "total": "total, one iteration",
+}
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    indices: npt.NDArray[np.int32]
+    squared: npt.NDArray[Any]
+    perplexity: float
+
+
+@dataclass(frozen=True)
+class Affinities:
+    offsets: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int32]
+    values: npt.NDArray[Any]
+    bsp_seconds: float
+
+    def optimizer(self, layout: npt.NDArray[Any], method: str) -> Any:
+        kind = _core.Optimizer64 if self.values.dtype == np.float64 else _core.Optimizer32
+        start = np.ascontiguousarray(layout, dtype=self.values.dtype)
+        # Angle and force error are the estimator's defaults.
+        return kind(self.offsets, self.columns, self.values, start, method, 0.5, 0.02)
+
+
+def find_neighbors(X: npt.NDArray[np.float32], perplexity: float, threads: int) -> Neighbors:
+    k = min(len(X) - 1, int(3 * perplexity + 1))
+    indices, squared, _ = _core.nearest_neighbors(X, k, True, threads)
+    return Neighbors(indices, squared, perplexity)
+
+
+def make_affinities(neighbors: Neighbors, dtype: str, threads: int, repeats: int = 1) -> Affinities:
+    """Compute P in the given precision, timing the search for the perplexity."""
+    squared = neighbors.squared.astype(dtype)
+    seconds = []
+    for _ in range(repeats):
+        start = perf_counter()
+        conditional, _, _ = _core.search_perplexity(squared, neighbors.perplexity, threads)
+        seconds.append(perf_counter() - start)
+    offsets, columns, values = _core.symmetrize(neighbors.indices, conditional, threads)
+    return Affinities(offsets, columns, values, median(seconds))
+
+
+def run(
+    optimizer: Any, iterations: int, threads: int, exaggeration: float = 1.0, bar: Any = None
+) -> None:
+    """Run iterations as the estimator's default schedule does, without its stopping rules."""
+    points = len(optimizer.points)
+    optimizer.run(
+        iterations=iterations,
+        exaggeration=exaggeration,
+        learning_rate=max(points / exaggeration / 4, 50.0),
+        momentum=0.8,
+        max_step=5.0,
+        check_every=0,
+        min_gradient_norm=0.0,
+        patience=iterations,
+        callback_every=0,
+        callback=None,
+        progress=bar,
+        threads=threads,
+    )
+
+
+def late_layout(
+    P: Affinities, initial: npt.NDArray[Any], iterations: int, threads: int
+) -> npt.NDArray[Any]:
+    """Run t-SNE to a layout as it is late in a fit."""
+    optimizer = P.optimizer(initial, "auto")
+    early = min(EARLY_ITERATIONS, iterations)
+    run(optimizer, early, threads, EXAGGERATION)
+    if iterations > early:
+        run(optimizer, iterations - early, threads)
+    layout: npt.NDArray[Any] = optimizer.points
+    return layout
+
+
+def time_iterations(
+    P: Affinities, layout: npt.NDArray[Any], method: str, iterations: int, threads: int
+) -> dict[str, Any]:
+    """Return milliseconds per iteration by step, from the layout on, and the methods used."""
+    optimizer = P.optimizer(layout, method)
+    run(optimizer, WARM_UP, threads)
+    before, used_before = optimizer.seconds, optimizer.iterations_by_method
+    start = perf_counter()
+    run(optimizer, iterations, threads)
+    total = perf_counter() - start
+    after, used = optimizer.seconds, optimizer.iterations_by_method
+    by_step = {step: after[step] - before[step] for step in STEPS if step != "total"}
+    return {
+        "milliseconds": {
+            step: 1e3 * seconds / iterations
+            for step, seconds in {**by_step, "total": total}.items()
+        },
+        "iterations_by_method": {name: n - used_before.get(name, 0) for name, n in used.items()},
+    }
+
+
+def main() -> int:
+    args = parse_arguments()
+    dataset = load_or_exit(args)
+    folder = output_folder(args, "steps", dataset)
+    thread_counts = sorted({1, args.threads})
+
+    print(f"neighbours of {len(dataset.X)} points", file=sys.stderr)
+    neighbors = find_neighbors(dataset.X, args.perplexity, args.threads)
+    layout = read_layout(args.layout, len(dataset.X)) if args.layout else None
+    if layout is None:
+        print(f"a layout after {args.layout_iterations} iterations", file=sys.stderr)
+        P = make_affinities(neighbors, "float32", args.threads)
+        initial = pca_layout(dataset.X, args.seed)
+        layout = late_layout(P, initial, args.layout_iterations, args.threads)
+        np.save(folder / "layout.npy", layout)
+
+    runs = [(dtype, threads) for dtype in args.dtypes for threads in thread_counts]
+    results = []
+    with Disturbance() as others, tqdm(total=len(runs) * len(args.methods), unit="run") as bar:
+        for dtype, threads in runs:
+            P = make_affinities(neighbors, dtype, threads, BSP_REPEATS)
+            for method in args.methods:
+                bar.set_postfix_str(f"{method}, {dtype}, {threads} threads")
+                timed = time_iterations(P, layout, method, args.iterations, threads)
+                timed["milliseconds"]["bsp"] = 1e3 * P.bsp_seconds
+                results.append(
+                    {
+                        "method": method,
+                        "dtype": dtype,
+                        "threads": threads,
+                        **timed,
+                    }
+                )
+                bar.update()
+
+    settings = {
+        "threads": args.threads,
+        "iterations": args.iterations,
+        "layout": "given" if args.layout else f"after {args.layout_iterations} iterations",
+        "perplexity": args.perplexity,
+        "seed": args.seed,
+    }
+    tables = markdown(results, thread_counts) + "\n\n" + disturbance_note([others.cores])
+    found = {"results": results, "disturbance_cores": others.cores}
+    write_results(folder, "steps", dataset, settings, found, tables)
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__.partition("\n")[0], "digits")
+    parser.add_argument("--iterations", type=positive, default=250, help="iterations to time")
+    parser.add_argument(
+        "--layout", type=Path, help="late layout to start from, .npy; otherwise one is made first"
+    )
+    parser.add_argument(
+        "--layout-iterations", type=positive, default=1000, help="iterations of a layout made first"
+    )
+    parser.add_argument(
+        "--methods", type=one_or_more_of(METHODS), default="barnes_hut,fft", help=", ".join(METHODS)
+    )
+    parser.add_argument(
+        "--dtypes", type=one_or_more_of(DTYPES), default="float32,float64", help=", ".join(DTYPES)
+    )
+    return parser.parse_args()
+
+
+def one_or_more_of(names: Sequence[str]) -> Any:
+    """Return a parser of comma-separated names."""
+
+    def parse(text: str) -> list[str]:
+        chosen = list(dict.fromkeys(text.split(",")))
+        if not set(chosen) <= set(names):
+            raise argparse.ArgumentTypeError(f"{text!r} is not one or more of {', '.join(names)}")
+        return chosen
+
+    return parse
+
+
+def read_layout(path: Path, points: int) -> npt.NDArray[Any]:
+    try:
+        layout = np.load(path)
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: cannot read {path}: {error}")
+    if layout.shape != (points, 2):
+        sys.exit(f"error: {path} has shape {layout.shape}, not {(points, 2)}")
+    return np.ascontiguousarray(layout)
+
+
+def markdown(results: Sequence[Mapping[str, Any]], thread_counts: Sequence[int]) -> str:
+    sections = []
+    for method, dtype in dict.fromkeys((r["method"], r["dtype"]) for r in results):
+        chosen = [r for r in results if (r["method"], r["dtype"]) == (method, dtype)]
+        header = ["step"] + [f"{n} thread{'s' * (n > 1)}, ms" for n in thread_counts]
+        if len(chosen) > 1:
+            header.append("speedup")
+        rows = []
+        for step, title in {"bsp": "BSP, once", **STEPS}.items():
+            times = [r["milliseconds"][step] for r in chosen]
+            if not any(times):
+                continue  # a step that this method does not have
+            row = [title, *(number(time, ".3f") for time in times)]
+            if len(chosen) > 1:
+                row.append(number(times[0] / times[-1] if times[-1] else None, ".2f"))
+            rows.append(row)
+        used = ", ".join(f"{n} {name}" for name, n in chosen[-1]["iterations_by_method"].items())
+        sections.append(f"## {method}, {dtype}\n\n{table(header, rows)}\n\nIterations: {used}.")
+    return "\n\n".join(sections)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

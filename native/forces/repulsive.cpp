@@ -1,0 +1,86 @@
+// Step 6, repulsive forces: which method, and the steps it is made of.
+#include "forces/repulsive.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace acctsne {
+namespace {
+
+// Cost of one evaluation in nanoseconds on one thread of the AVX2 kernels, float32. Only ratios
+// matter.
+constexpr double kExactPair = 0.45;
+constexpr double kTreePoint = 6.0; // per point and level of the tree
+constexpr double kTreeFixed = 20'000;
+constexpr double kFftPoint = 25;
+constexpr double kFftNode = 0.55; // per node of the padded grid and factor log2
+constexpr double kFftFixed = 30'000;
+
+} // namespace
+
+template <typename Real, int Dims>
+Method Repulsion<Real, Dims>::choose(Size count, const Real* lower, const Real* upper,
+                                     int /*threads*/) const {
+  const auto n = static_cast<double>(count);
+  const double exact = kExactPair * n * n;
+  const double tree = kTreeFixed + kTreePoint * n * std::log2(n + 2);
+  double fft = HUGE_VAL;
+  if constexpr (Dims <= 2) {
+    const double step = grid_step_for_error(options_.force_error);
+    double nodes = 1;
+    for (int axis = 0; axis < Dims; ++axis) {
+      nodes *= 2 * (static_cast<double>(upper[axis] - lower[axis]) / step + 32);
+    }
+    if (FftRepulsion<Real, Dims>::nodes_needed(lower, upper, step) <=
+        static_cast<double>(kMaxGridNodes)) {
+      fft = kFftFixed + kFftPoint * n + kFftNode * nodes * std::log2(nodes);
+    }
+  }
+  if (options_.method == Method::fft) {
+    return std::isfinite(fft) ? Method::fft : Method::barnes_hut;
+  }
+  if (options_.method != Method::automatic) {
+    return options_.method;
+  }
+  if (exact <= tree && exact <= fft) {
+    return Method::exact;
+  }
+  return tree <= fft ? Method::barnes_hut : Method::fft;
+}
+
+template <typename Real, int Dims>
+double Repulsion<Real, Dims>::forces(const Real* points, Size count, const Real* lower,
+                                     const Real* upper, Real* force, StepSeconds& seconds,
+                                     ThreadTeam& team) {
+  used_ = choose(count, lower, upper, team.size());
+  if (used_ == Method::exact) {
+    const StepTimer timer(seconds.repulsive);
+    return exact_.forces(points, count, force, team);
+  }
+  if constexpr (Dims <= 2) {
+    if (used_ == Method::fft) {
+      const StepTimer timer(seconds.repulsive);
+      return fft_.forces(points, count, lower, upper, grid_step_for_error(options_.force_error),
+                         force, team);
+    }
+  }
+  {
+    const StepTimer timer(seconds.tree_building);
+    tree_.build(points, count, lower, upper, team);
+  }
+  {
+    const StepTimer timer(seconds.summarization);
+    tree_.summarize(team);
+  }
+  const StepTimer timer(seconds.repulsive);
+  return tree_repulsion_.forces(tree_, options_.angle, force, team);
+}
+
+template class Repulsion<float, 1>;
+template class Repulsion<float, 2>;
+template class Repulsion<float, 3>;
+template class Repulsion<double, 1>;
+template class Repulsion<double, 2>;
+template class Repulsion<double, 3>;
+
+} // namespace acctsne

@@ -1,0 +1,349 @@
+// Complex FFTs, one per vector lane, for the convolution of the grid (forces/repulsive_fft.cpp).
+//
+// Stockham's self-sorting form of the Cooley-Tukey algorithm: each pass reads one buffer and writes
+// the other, and the result comes out in order. A lane never talks to another, so every operation
+// is a plain vector operation.
+//
+// The data fill at most the first half of each line, and only the first half of the result is
+// wanted. The first pass has radix 4 and takes its inputs from a callable, so that the zero half is
+// never read; the last one has radix 4 and hands its outputs to a callable, so that the unwanted
+// half is never computed. An inverse transform is a forward one with real and imaginary parts
+// exchanged.
+
+template <typename Real>
+struct ComplexVec {
+  typename Simd<Real>::Vec re;
+  typename Simd<Real>::Vec im;
+
+  ComplexVec swapped() const { return {im, re}; }
+  ComplexVec times(Real c, Real s) const { return {re * c - im * s, re * s + im * c}; }
+  friend ComplexVec operator+(ComplexVec a, ComplexVec b) { return {a.re + b.re, a.im + b.im}; }
+  friend ComplexVec operator-(ComplexVec a, ComplexVec b) { return {a.re - b.re, a.im - b.im}; }
+  friend ComplexVec operator*(ComplexVec a, Real b) { return {a.re * b, a.im * b}; }
+  // -i a
+  ComplexVec turned() const { return {im, -re}; }
+};
+
+// A buffer of complex vectors: element k at [2 k] (real parts) and [2 k + 1] (imaginary parts).
+template <typename Real>
+inline ComplexVec<Real> load_complex(const Real* buffer, Size k) {
+  using S = Simd<Real>;
+  const Real* at = buffer + k * 2 * S::kLanes;
+  return {S::load(at), S::load(at + S::kLanes)};
+}
+template <typename Real>
+inline void store_complex(Real* buffer, Size k, ComplexVec<Real> value) {
+  using S = Simd<Real>;
+  Real* at = buffer + k * 2 * S::kLanes;
+  S::store(at, value.re);
+  S::store(at + S::kLanes, value.im);
+}
+
+// The discrete Fourier transforms of length Radix, in place.
+template <int Radix, typename Real>
+inline void butterfly(ComplexVec<Real>* a) {
+  using C = ComplexVec<Real>;
+  if constexpr (Radix == 2) {
+    const C t = a[0] - a[1];
+    a[0] = a[0] + a[1];
+    a[1] = t;
+  } else if constexpr (Radix == 3) {
+    constexpr Real kSin = Real(0.866025403784438646764); // sin(2 pi / 3)
+    const C sum = a[1] + a[2];
+    const C difference = (a[1] - a[2]).turned() * kSin;
+    const C middle = a[0] - sum * Real(0.5);
+    a[0] = a[0] + sum;
+    a[1] = middle + difference;
+    a[2] = middle - difference;
+  } else if constexpr (Radix == 4) {
+    const C t0 = a[0] + a[2];
+    const C t1 = a[0] - a[2];
+    const C t2 = a[1] + a[3];
+    const C t3 = (a[1] - a[3]).turned();
+    a[0] = t0 + t2;
+    a[1] = t1 + t3;
+    a[2] = t0 - t2;
+    a[3] = t1 - t3;
+  } else {
+    static_assert(Radix == 5);
+    constexpr Real kCos1 = Real(0.309016994374947424102);  // cos(2 pi / 5)
+    constexpr Real kCos2 = Real(-0.809016994374947424102); // cos(4 pi / 5)
+    constexpr Real kSin1 = Real(0.951056516295153572116);
+    constexpr Real kSin2 = Real(0.587785252292473129169);
+    const C s1 = a[1] + a[4];
+    const C s2 = a[2] + a[3];
+    const C d1 = (a[1] - a[4]).turned();
+    const C d2 = (a[2] - a[3]).turned();
+    const C m1 = a[0] + s1 * kCos1 + s2 * kCos2;
+    const C m2 = a[0] + s1 * kCos2 + s2 * kCos1;
+    const C n1 = d1 * kSin1 + d2 * kSin2;
+    const C n2 = d1 * kSin2 - d2 * kSin1;
+    a[0] = a[0] + s1 + s2;
+    a[1] = m1 + n1;
+    a[2] = m2 + n2;
+    a[3] = m2 - n2;
+    a[4] = m1 - n1;
+  }
+}
+
+// One pass between buffers: `blocks` twiddle factors, each for `stride` neighbouring elements.
+template <int Radix, typename Real>
+inline void fft_pass(const Real* from, Real* to, Size blocks, Size stride, const Real* twiddles) {
+  for (Size p = 0; p < blocks; ++p) {
+    const Real* w = twiddles + p * 2 * (Radix - 1);
+    for (Size q = 0; q < stride; ++q) {
+      ComplexVec<Real> a[Radix];
+      for (int j = 0; j < Radix; ++j) {
+        a[j] = load_complex(from, q + stride * (p + j * blocks));
+      }
+      butterfly<Radix>(a);
+      store_complex(to, q + stride * Radix * p, a[0]);
+      for (int j = 1; j < Radix; ++j) {
+        store_complex(to, q + stride * (Radix * p + j), a[j].times(w[2 * j - 2], w[2 * j - 1]));
+      }
+    }
+  }
+}
+
+// Transforms plan.length elements given by load(k), zero for k >= length / 2 if HalfInput, and
+// hands over store(k, value), k < length / 2 only if HalfOutput. `scratch` holds two buffers.
+template <bool HalfInput, bool HalfOutput, typename Real, typename Load, typename Store>
+inline void fft(const FftPlan<Real>& plan, Load&& load, Store&& store, Real* scratch) {
+  using C = ComplexVec<Real>;
+  const Size n = plan.length;
+  Real* from = scratch;
+  Real* to = scratch + n * 2 * Simd<Real>::kLanes;
+  const Real* twiddles = plan.twiddles;
+
+  Size blocks = n / 4;
+  for (Size p = 0; p < blocks; ++p) {
+    const Real* w = twiddles + p * 6;
+    C a[4];
+    a[0] = load(p);
+    a[1] = load(p + blocks);
+    if constexpr (HalfInput) {
+      const C turned = a[1].turned();
+      a[2] = a[0] - a[1];
+      a[3] = a[0] - turned;
+      const C first = a[0];
+      a[0] = first + a[1];
+      a[1] = first + turned;
+    } else {
+      a[2] = load(p + 2 * blocks);
+      a[3] = load(p + 3 * blocks);
+      butterfly<4>(a);
+    }
+    store_complex(from, 4 * p, a[0]);
+    for (int j = 1; j < 4; ++j) {
+      store_complex(from, 4 * p + j, a[j].times(w[2 * j - 2], w[2 * j - 1]));
+    }
+  }
+  twiddles += blocks * 6;
+
+  Size stride = 4;
+  for (int pass = 1; pass + 1 < plan.passes; ++pass) {
+    const int radix = plan.radices[pass];
+    blocks /= radix;
+    switch (radix) {
+    case 2:
+      fft_pass<2>(from, to, blocks, stride, twiddles);
+      break;
+    case 3:
+      fft_pass<3>(from, to, blocks, stride, twiddles);
+      break;
+    case 4:
+      fft_pass<4>(from, to, blocks, stride, twiddles);
+      break;
+    default:
+      fft_pass<5>(from, to, blocks, stride, twiddles);
+      break;
+    }
+    twiddles += blocks * 2 * (radix - 1);
+    stride *= radix;
+    Real* const written = to;
+    to = from;
+    from = written;
+  }
+
+  for (Size q = 0; q < stride; ++q) {
+    C a[4];
+    for (int j = 0; j < 4; ++j) {
+      a[j] = load_complex(from, q + stride * j);
+    }
+    butterfly<4>(a);
+    store(q, a[0]);
+    store(q + stride, a[1]);
+    if constexpr (!HalfOutput) {
+      store(q + 2 * stride, a[2]);
+      store(q + 3 * stride, a[3]);
+    }
+  }
+}
+
+// Transposes a square of kLanes vectors in place: log2(kLanes) rounds of exchanging halves.
+template <typename Real, int Half, int... Lane>
+inline void exchange_halves(typename Simd<Real>::Vec& a, typename Simd<Real>::Vec& b,
+                            std::integer_sequence<int, Lane...>) {
+  constexpr int kLanes = Simd<Real>::kLanes;
+  const auto low =
+      __builtin_shufflevector(a, b, ((Lane & Half) == 0 ? Lane : kLanes + Lane - Half)...);
+  const auto high =
+      __builtin_shufflevector(a, b, ((Lane & Half) == 0 ? Lane + Half : kLanes + Lane)...);
+  a = low;
+  b = high;
+}
+template <typename Real, int Half = Simd<Real>::kLanes / 2>
+inline void transpose(typename Simd<Real>::Vec* rows) {
+  constexpr int kLanes = Simd<Real>::kLanes;
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & Half) == 0) {
+      exchange_halves<Real, Half>(rows[i], rows[i + Half],
+                                  std::make_integer_sequence<int, kLanes>{});
+    }
+  }
+  if constexpr (Half > 1) {
+    transpose<Real, Half / 2>(rows);
+  }
+}
+
+// Along x, two sets of kLanes rows at a time: one set is the real part, the other the imaginary
+// part of the same transform, and the symmetry of real data tells them apart afterwards. Rows are
+// y, so the grid [x][y] is read along its lines; the spectrum is [y][kx], so that the transform
+// along y finds kx in its lanes.
+template <typename Real>
+void fft_grid_to_spectrum(const FftPlan<Real>& plan, const Real* grid, Size grid_stride,
+                          Size columns, Real* spectrum_re, Real* spectrum_im, Size spectrum_stride,
+                          Real* scratch) {
+  using S = Simd<Real>;
+  using C = ComplexVec<Real>;
+  constexpr int kLanes = S::kLanes;
+  const Size n = plan.length;
+  Real* line = scratch + 4 * n * kLanes;
+  fft<true, false>(
+      plan,
+      [&](Size x) -> C {
+        if (x >= columns) {
+          return {typename S::Vec{}, typename S::Vec{}};
+        }
+        const Real* at = grid + x * grid_stride;
+        return {S::load(at), S::load(at + kLanes)};
+      },
+      [&](Size k, C value) { store_complex(line, k, value); }, scratch);
+
+  for (Size k0 = 0; k0 < spectrum_stride; k0 += kLanes) {
+    typename S::Vec parts[4]
+                         [kLanes]; // real and imaginary parts of the first set, then of the second
+    for (int j = 0; j < kLanes; ++j) {
+      const Size k = k0 + j <= n / 2 ? k0 + j : n / 2; // the last vector is padded
+      const C z = load_complex(line, k);
+      const C mirror = load_complex(line, k == 0 ? Size(0) : n - k);
+      parts[0][j] = (z.re + mirror.re) * Real(0.5);
+      parts[1][j] = (z.im - mirror.im) * Real(0.5);
+      parts[2][j] = (z.im + mirror.im) * Real(0.5);
+      parts[3][j] = (mirror.re - z.re) * Real(0.5);
+    }
+    for (int part = 0; part < 4; ++part) {
+      transpose<Real>(parts[part]);
+      Real* to =
+          (part % 2 == 0 ? spectrum_re : spectrum_im) + (part / 2) * kLanes * spectrum_stride + k0;
+      for (int row = 0; row < kLanes; ++row) {
+        S::store(to + row * spectrum_stride, parts[part][row]);
+      }
+    }
+  }
+}
+
+// Along y for kLanes values of kx: transform, multiply by the kernel's real spectrum [ky][kx],
+// transform back.
+template <typename Real>
+void fft_convolve_columns(const FftPlan<Real>& plan, const Real* kernel, Size rows,
+                          Real* spectrum_re, Real* spectrum_im, Size spectrum_stride,
+                          Real* scratch) {
+  using S = Simd<Real>;
+  using C = ComplexVec<Real>;
+  const Size n = plan.length;
+  Real* line = scratch + 4 * n * S::kLanes;
+  fft<true, false>(
+      plan,
+      [&](Size y) -> C {
+        if (y >= rows) {
+          return {typename S::Vec{}, typename S::Vec{}};
+        }
+        return {S::load(spectrum_re + y * spectrum_stride),
+                S::load(spectrum_im + y * spectrum_stride)};
+      },
+      [&](Size k, C value) {
+        const auto weight = S::load(kernel + (k <= n / 2 ? k : n - k) * spectrum_stride);
+        store_complex(line, k, C{value.re * weight, value.im * weight});
+      },
+      scratch);
+  fft<false, true>(
+      plan, [&](Size k) { return load_complex(line, k).swapped(); },
+      [&](Size y, C value) {
+        if (y < rows) {
+          S::store(spectrum_re + y * spectrum_stride, value.im);
+          S::store(spectrum_im + y * spectrum_stride, value.re);
+        }
+      },
+      scratch);
+}
+
+// The way back along x, for two sets of kLanes rows.
+template <typename Real>
+void fft_spectrum_to_grid(const FftPlan<Real>& plan, const Real* spectrum_re,
+                          const Real* spectrum_im, Size spectrum_stride, Real* grid,
+                          Size grid_stride, Size columns, Real* scratch) {
+  using S = Simd<Real>;
+  using C = ComplexVec<Real>;
+  constexpr int kLanes = S::kLanes;
+  const Size n = plan.length;
+  Real* line = scratch + 4 * n * kLanes;
+  for (Size k0 = 0; k0 < spectrum_stride; k0 += kLanes) {
+    typename S::Vec parts[4][kLanes];
+    for (int part = 0; part < 4; ++part) {
+      const Real* from =
+          (part % 2 == 0 ? spectrum_re : spectrum_im) + (part / 2) * kLanes * spectrum_stride + k0;
+      for (int row = 0; row < kLanes; ++row) {
+        parts[part][row] = S::load(from + row * spectrum_stride);
+      }
+      transpose<Real>(parts[part]);
+    }
+    for (int j = 0; j < kLanes && k0 + j <= n / 2; ++j) {
+      const Size k = k0 + j;
+      store_complex(line, k, C{parts[0][j] - parts[3][j], parts[1][j] + parts[2][j]});
+      if (k > 0 && k < n / 2) {
+        store_complex(line, n - k, C{parts[0][j] + parts[3][j], parts[2][j] - parts[1][j]});
+      }
+    }
+  }
+  fft<false, true>(
+      plan, [&](Size k) { return load_complex(line, k).swapped(); },
+      [&](Size x, C value) {
+        if (x < columns) {
+          Real* at = grid + x * grid_stride;
+          S::store(at, value.im);
+          S::store(at + kLanes, value.re);
+        }
+      },
+      scratch);
+}
+
+// Transforms kLanes real, even sequences in place: elements 0 ... length / 2 of each, `stride`
+// apart, the rest being their mirror image. The transforms are real and even too.
+template <typename Real>
+void fft_even_lines(const FftPlan<Real>& plan, Real* lines, Size stride, Real* scratch) {
+  using S = Simd<Real>;
+  using C = ComplexVec<Real>;
+  const Size n = plan.length;
+  fft<false, false>(
+      plan,
+      [&](Size x) -> C {
+        return {S::load(lines + (x <= n / 2 ? x : n - x) * stride), typename S::Vec{}};
+      },
+      [&](Size k, C value) {
+        if (k <= n / 2) {
+          S::store(lines + k * stride, value.re);
+        }
+      },
+      scratch);
+}

@@ -1,0 +1,248 @@
+// Repulsive forces on the points of one group, a cell of the tree: one walk collects what the group
+// interacts with, then every point of the group meets the whole list, a vector of it at a time.
+//
+// A far cell acts through its mass m and second moments Q about the centre of mass (the first ones
+// vanish there). With R = y - centre, w = 1 / (1 + R^2), s = w R, u = Q s, k = s u, T = trace Q,
+// expanding sum_j 1 / (1 + |y - y_j|^2) to second order gives z     = w (m + 4 k - w T) force =
+// -1/2 grad z = w^2 ((m + 12 k - 2 w T) R - 4 u) where k and w T are at most of the order of m, so
+// that nothing overflows in large maps.
+
+template <typename Real, int Dims>
+struct InteractionList {
+  static constexpr int kCapacity = 256;
+  static constexpr int kSlack = Simd<Real>::kLanes; // room for padding
+  Real center[Dims][kCapacity + kSlack];
+  Real mass[kCapacity + kSlack];
+  Real moment[kMoments<Dims>][kCapacity + kSlack];
+  Real point[Dims][kCapacity + kSlack];
+  int cells = 0;
+  int points = 0;
+
+  // Fills the last vectors up: with cells of no mass, and points so far away that they act on
+  // nothing.
+  void pad() {
+    constexpr Real kFarAway = sizeof(Real) == 4 ? Real(1e18) : Real(1e150);
+    for (int i = 0; i < kSlack; ++i) {
+      mass[cells + i] = 0;
+      for (int axis = 0; axis < Dims; ++axis) {
+        center[axis][cells + i] = 0;
+        point[axis][points + i] = kFarAway;
+      }
+      for (int m = 0; m < kMoments<Dims>; ++m) {
+        moment[m][cells + i] = 0;
+      }
+    }
+  }
+};
+
+template <typename Real, int Dims>
+struct TargetSums {
+  using S = Simd<Real>;
+  using Vec = typename S::Vec;
+  Vec y[Dims];
+  Vec z = {};
+  Vec force[Dims] = {};
+
+  explicit TargetSums(const Real* position) {
+    for (int axis = 0; axis < Dims; ++axis) {
+      y[axis] = S::splat(position[axis]);
+    }
+  }
+
+  void add_cells(const InteractionList<Real, Dims>& list) {
+    for (int i = 0; i < list.cells; i += S::kLanes) {
+      Vec r[Dims];
+      Vec one_plus_d2 = S::splat(1);
+      for (int axis = 0; axis < Dims; ++axis) {
+        r[axis] = y[axis] - S::load(list.center[axis] + i);
+        one_plus_d2 += r[axis] * r[axis];
+      }
+      const Vec w = S::reciprocal(one_plus_d2);
+      Vec s[Dims];
+      for (int axis = 0; axis < Dims; ++axis) {
+        s[axis] = w * r[axis];
+      }
+      Vec u[Dims] = {};
+      Vec trace = {};
+      int m = 0;
+      for (int a = 0; a < Dims; ++a) {
+        for (int b = a; b < Dims; ++b, ++m) {
+          const Vec moment = S::load(list.moment[m] + i);
+          u[a] += moment * s[b];
+          if (a == b) {
+            trace += moment;
+          } else {
+            u[b] += moment * s[a];
+          }
+        }
+      }
+      Vec k = {};
+      for (int axis = 0; axis < Dims; ++axis) {
+        k += u[axis] * s[axis];
+      }
+      const Vec mass = S::load(list.mass + i);
+      const Vec w_trace = w * trace;
+      z += w * (mass + (Real(4) * k - w_trace));
+      const Vec w2 = w * w;
+      const Vec along_r = mass + (Real(12) * k - Real(2) * w_trace);
+      for (int axis = 0; axis < Dims; ++axis) {
+        force[axis] += w2 * (along_r * r[axis] - Real(4) * u[axis]);
+      }
+    }
+  }
+
+  void add_points(const InteractionList<Real, Dims>& list) {
+    for (int i = 0; i < list.points; i += S::kLanes) {
+      Vec r[Dims];
+      Vec one_plus_d2 = S::splat(1);
+      for (int axis = 0; axis < Dims; ++axis) {
+        r[axis] = y[axis] - S::load(list.point[axis] + i);
+        one_plus_d2 += r[axis] * r[axis];
+      }
+      add_weighted(S::reciprocal(one_plus_d2), r);
+    }
+  }
+
+  // The group's own points, without number `self`.
+  void add_group(const Real (*group)[kGroupPoints + Simd<Real>::kLanes], int count, int self,
+                 const Real* numbers) {
+    for (int i = 0; i < count; i += S::kLanes) {
+      Vec r[Dims];
+      Vec one_plus_d2 = S::splat(1);
+      for (int axis = 0; axis < Dims; ++axis) {
+        r[axis] = y[axis] - S::load(group[axis] + i);
+        one_plus_d2 += r[axis] * r[axis];
+      }
+      const Vec number = S::load(numbers + i);
+      const Vec w = S::reciprocal(one_plus_d2);
+      const auto other = (number != static_cast<Real>(self)) & (number < static_cast<Real>(count));
+      add_weighted(other ? w : Vec{}, r);
+    }
+  }
+
+private:
+  void add_weighted(Vec w, const Vec* r) {
+    z += w;
+    const Vec w2 = w * w;
+    for (int axis = 0; axis < Dims; ++axis) {
+      force[axis] += w2 * r[axis];
+    }
+  }
+};
+
+// Adds the forces on the group's points to `force`, in the order of the tree's rows, and returns
+// the sum of their z.
+template <typename Real, int Dims>
+double repulsive_group(const TreeView<Real, Dims>& tree, PointGroup group, Real theta2,
+                       Real* force) {
+  using S = Simd<Real>;
+  constexpr int kLanes = S::kLanes;
+  const Size mass = group.end - group.begin;
+  // Of more points than a group holds, all in one place, one speaks for all.
+  const bool coincident = mass > kGroupPoints;
+  const int targets = coincident ? 1 : static_cast<int>(mass);
+
+  Real own[Dims][kGroupPoints + kLanes];
+  Real numbers[kGroupPoints + kLanes];
+  Real lower[Dims];
+  Real upper[Dims];
+  for (int axis = 0; axis < Dims; ++axis) {
+    lower[axis] = upper[axis] = tree.points[static_cast<Size>(group.begin) * Dims + axis];
+  }
+  for (int t = 0; t < targets + kLanes; ++t) {
+    const Size from = group.begin + (t < targets ? t : 0);
+    numbers[t] = static_cast<Real>(t);
+    for (int axis = 0; axis < Dims; ++axis) {
+      const Real value = tree.points[from * Dims + axis];
+      own[axis][t] = value;
+      lower[axis] = value < lower[axis] ? value : lower[axis];
+      upper[axis] = value > upper[axis] ? value : upper[axis];
+    }
+  }
+
+  double z[kGroupPoints] = {};
+  Real forces[kGroupPoints][Dims] = {};
+  InteractionList<Real, Dims> list;
+  const auto act = [&](bool with_group) {
+    list.pad();
+    for (int t = 0; t < targets; ++t) {
+      Real y[Dims];
+      for (int axis = 0; axis < Dims; ++axis) {
+        y[axis] = own[axis][t];
+      }
+      TargetSums<Real, Dims> sums(y);
+      sums.add_cells(list);
+      sums.add_points(list);
+      if (with_group) {
+        sums.add_group(own, targets, t, numbers);
+      }
+      z[t] += static_cast<double>(S::sum(sums.z));
+      for (int axis = 0; axis < Dims; ++axis) {
+        forces[t][axis] += S::sum(sums.force[axis]);
+      }
+    }
+    list.cells = 0;
+    list.points = 0;
+  };
+
+  NodeId id = 0;
+  while (id < tree.node_count) {
+    const Node<Real, Dims>& node = tree.nodes[id];
+    // Distance of the cell's centre of mass from the group's box.
+    Real d2 = 0;
+    for (int axis = 0; axis < Dims; ++axis) {
+      const Real below = lower[axis] - node.center[axis];
+      const Real above = node.center[axis] - upper[axis];
+      Real outside = below > above ? below : above;
+      outside = outside > Real(0) ? outside : Real(0);
+      d2 += outside * outside;
+    }
+    // A cell never stands for the group itself, however far its centre of mass is.
+    const bool around = node.begin <= group.begin && node.end >= group.end;
+    if (!around && node.side * node.side < theta2 * d2) {
+      if (list.cells == list.kCapacity) {
+        act(false);
+      }
+      const int at = list.cells++;
+      list.mass[at] = static_cast<Real>(node.end - node.begin);
+      for (int axis = 0; axis < Dims; ++axis) {
+        list.center[axis][at] = node.center[axis];
+      }
+      for (int m = 0; m < kMoments<Dims>; ++m) {
+        list.moment[m][at] = tree.moments[static_cast<Size>(id) * kMoments<Dims> + m];
+      }
+      id = node.skip;
+    } else if (id == group.node && !node.leaf) {
+      id = node.skip;
+    } else if (node.leaf) {
+      for (PointId j = node.begin; j < node.end; ++j) {
+        if (j >= group.begin && j < group.end) {
+          continue;
+        }
+        if (list.points == list.kCapacity) {
+          act(false);
+        }
+        const int at = list.points++;
+        for (int axis = 0; axis < Dims; ++axis) {
+          list.point[axis][at] = tree.points[static_cast<Size>(j) * Dims + axis];
+        }
+      }
+      id = node.skip;
+    } else {
+      ++id;
+    }
+  }
+  act(true);
+
+  double z_sum = 0;
+  for (Size i = group.begin; i < group.end; ++i) {
+    const int t = coincident ? 0 : static_cast<int>(i - group.begin);
+    // Coincident points act on each other with weight 1 and no force.
+    z_sum += z[t] + (coincident ? static_cast<double>(mass - 1) : 0.0);
+    const Size row = tree.order[i];
+    for (int axis = 0; axis < Dims; ++axis) {
+      force[row * Dims + axis] = forces[t][axis];
+    }
+  }
+  return z_sum;
+}

@@ -1,0 +1,377 @@
+// Conditional probabilities of a given perplexity, and joint ones, against slow references.
+#include "affinities/perplexity.hpp"
+#include "affinities/symmetrize.hpp"
+
+#include "check.hpp"
+#include "data.hpp"
+
+#include <numeric>
+#include <set>
+
+using namespace acctsne;
+
+namespace {
+
+template <typename Real>
+struct Solved {
+  std::vector<Real> conditional;
+  std::vector<double> betas;
+  Size missed;
+};
+
+template <typename Real>
+Solved<Real> solve(const std::vector<Real>& distances, Size neighbors, double perplexity,
+                   int threads = 2) {
+  const Size rows = static_cast<Size>(distances.size()) / neighbors;
+  ThreadTeam team(threads);
+  Solved<Real> solved{std::vector<Real>(distances.size()), std::vector<double>(at(rows)), 0};
+  solved.missed = search_perplexity<Real>({distances.data(), rows, neighbors, perplexity,
+                                           solved.conditional.data(), solved.betas.data()},
+                                          team);
+  return solved;
+}
+
+// Squared distances of a point to its neighbours, as they might look in 5 dimensions.
+template <typename Real>
+std::vector<Real> random_distances(Size rows, Size neighbors, double scale = 1) {
+  std::mt19937_64 random(21);
+  std::gamma_distribution<double> gamma(2.5);
+  std::vector<Real> distances(at(rows * neighbors));
+  std::generate(distances.begin(), distances.end(),
+                [&] { return static_cast<Real>(scale * (0.5 + gamma(random))); });
+  return distances;
+}
+
+template <typename Real>
+double sum_of_row(const std::vector<Real>& values, Size row, Size neighbors) {
+  double sum = 0;
+  for (Size j = 0; j < neighbors; ++j) {
+    sum += static_cast<double>(values[at(row * neighbors + j)]);
+  }
+  return sum;
+}
+
+template <typename Real>
+double perplexity_of_row(const std::vector<Real>& values, Size row, Size neighbors) {
+  double entropy = 0;
+  for (Size j = 0; j < neighbors; ++j) {
+    const auto p = static_cast<double>(values[at(row * neighbors + j)]);
+    entropy -= p > 0 ? p * std::log(p) : 0.0;
+  }
+  return std::exp(entropy);
+}
+
+template <typename Real>
+void check_rows_are_distributions(const Solved<Real>& solved, Size neighbors) {
+  CHECK(all_finite(std::span<const Real>(solved.conditional)));
+  const Size rows = static_cast<Size>(solved.conditional.size()) / neighbors;
+  for (Size i = 0; i < rows; ++i) {
+    CHECK_NEAR(sum_of_row(solved.conditional, i, neighbors), 1,
+               static_cast<double>(neighbors) * static_cast<double>(kEpsilon<Real>));
+  }
+  CHECK(std::all_of(solved.conditional.begin(), solved.conditional.end(),
+                    [](Real p) { return p >= 0; }));
+}
+
+// The bandwidth by bisection, 200 halvings of log(beta).
+double bisected_beta(const std::vector<double>& distances, double perplexity) {
+  const double smallest = *std::min_element(distances.begin(), distances.end());
+  double low = -300;
+  double high = 300;
+  for (int step = 0; step < 200; ++step) {
+    const double beta = std::exp(0.5 * (low + high));
+    double sum = 0;
+    double weighted = 0;
+    for (const double d : distances) {
+      const double w = std::exp(-beta * (d - smallest));
+      sum += w;
+      weighted += w * (d - smallest);
+    }
+    const double entropy = std::log(sum) + beta * weighted / sum;
+    (entropy > std::log(perplexity) ? low : high) = 0.5 * (low + high);
+  }
+  return std::exp(low);
+}
+
+struct NeighborLists {
+  std::vector<PointId> indices;
+  std::vector<double> values;
+  Size rows;
+  Size neighbors;
+};
+
+NeighborLists random_edges(Size rows, Size neighbors) {
+  std::mt19937_64 random(22);
+  std::uniform_real_distribution<double> value(0.01, 1);
+  NeighborLists edges{{}, {}, rows, neighbors};
+  for (Size i = 0; i < rows; ++i) {
+    std::vector<PointId> others(at(rows));
+    std::iota(others.begin(), others.end(), PointId{0});
+    others.erase(others.begin() + i);
+    // A few popular points, so that rows of the transpose differ much in length.
+    std::shuffle(others.begin() + std::min<Size>(3, rows - 1), others.end(), random);
+    edges.indices.insert(edges.indices.end(), others.begin(), others.begin() + neighbors);
+    for (Size j = 0; j < neighbors; ++j) {
+      edges.values.push_back(j == 1 ? 0.0 : value(random)); // weights may have underflowed
+    }
+  }
+  return edges;
+}
+
+template <typename Real>
+Csr<Real> symmetrize_edges(const NeighborLists& edges, int threads) {
+  ThreadTeam team(threads);
+  const std::vector<Real> values(edges.values.begin(), edges.values.end());
+  return symmetrize(edges.indices.data(), values.data(), edges.rows, edges.neighbors, team);
+}
+
+template <typename Real>
+void check_symmetrize(const NeighborLists& edges) {
+  const Size n = edges.rows;
+  std::vector<double> dense(at(n * n), 0.0);
+  std::set<std::pair<Size, Size>> pattern;
+  for (Size i = 0; i < n; ++i) {
+    for (Size e = i * edges.neighbors; e < (i + 1) * edges.neighbors; ++e) {
+      const Size j = edges.indices[at(e)];
+      const auto value = static_cast<double>(static_cast<Real>(edges.values[at(e)]));
+      dense[at(i * n + j)] += value;
+      dense[at(j * n + i)] += value;
+      pattern.insert({i, j});
+      pattern.insert({j, i});
+    }
+  }
+  const double sum = std::accumulate(dense.begin(), dense.end(), 0.0);
+
+  const Csr<Real> joint = symmetrize_edges<Real>(edges, 1);
+  CHECK_EQUAL(joint.offsets.size(), at(n + 1));
+  CHECK_EQUAL(joint.offsets.front(), 0);
+  CHECK_EQUAL(joint.offsets.back(), static_cast<EdgeId>(pattern.size()));
+  CHECK_EQUAL(joint.columns.size(), pattern.size());
+  CHECK_EQUAL(joint.values.size(), pattern.size());
+  double total = 0;
+  std::vector<Real> found(dense.size(), Real(0));
+  for (Size i = 0; i < n; ++i) {
+    for (EdgeId e = joint.offsets[at(i)]; e < joint.offsets[at(i + 1)]; ++e) {
+      const PointId j = joint.columns[at(e)];
+      CHECK(e == joint.offsets[at(i)] || joint.columns[at(e - 1)] < j);
+      CHECK(pattern.contains({i, j}));
+      const double expected = dense[at(i * n + j)] / sum;
+      CHECK_NEAR(joint.values[at(e)], expected, 4 * static_cast<double>(kEpsilon<Real>) * expected);
+      found[at(i * n + j)] = joint.values[at(e)];
+      total += static_cast<double>(joint.values[at(e)]);
+    }
+  }
+  CHECK_NEAR(total, 1, sizeof(Real) == 4 ? 1e-6 : 1e-14);
+  for (Size i = 0; i < n; ++i) {
+    for (Size j = 0; j < i; ++j) {
+      CHECK_EQUAL(found[at(i * n + j)], found[at(j * n + i)]);
+    }
+  }
+
+  for (const int threads : kThreadCounts) {
+    const Csr<Real> again = symmetrize_edges<Real>(edges, threads);
+    CHECK(again.offsets == joint.offsets);
+    CHECK(again.columns == joint.columns);
+    CHECK(same_bytes(again.values, joint.values));
+  }
+}
+
+} // namespace
+
+TEST(rows_reach_the_perplexity_whatever_their_unit) {
+  constexpr Size kRows = 600;
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const double scale : {1e-30, 1e-10, 1.0, 1e10, 1e30}) {
+        for (const double perplexity : {2.0, 30.0, 80.0}) {
+          constexpr Size kNeighbors = 90;
+          const Solved<Real> solved =
+              solve(random_distances<Real>(kRows, kNeighbors, scale), kNeighbors, perplexity);
+          CHECK_EQUAL(solved.missed, 0);
+          check_rows_are_distributions(solved, kNeighbors);
+          for (Size i = 0; i < kRows; ++i) {
+            CHECK_NEAR(perplexity_of_row(solved.conditional, i, kNeighbors), perplexity, 1e-4);
+          }
+        }
+      }
+    });
+  });
+}
+
+TEST(bandwidths_agree_with_bisection) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const Size neighbors : {Size{3}, Size{8}, Size{37}}) {
+        const std::vector<Real> distances = random_distances<Real>(50, neighbors, 7);
+        const double perplexity = static_cast<double>(neighbors) / 2;
+        const Solved<Real> solved = solve(distances, neighbors, perplexity);
+        for (Size i = 0; i < 50; ++i) {
+          const std::vector<double> row(distances.begin() + i * neighbors,
+                                        distances.begin() + (i + 1) * neighbors);
+          const double beta = bisected_beta(row, perplexity);
+          CHECK_NEAR(solved.betas[at(i)], beta, 1e-7 * beta);
+          const double smallest = *std::min_element(row.begin(), row.end());
+          double sum = 0;
+          for (const double d : row) {
+            sum += std::exp(-beta * (d - smallest));
+          }
+          for (Size j = 0; j < neighbors; ++j) {
+            const double expected = std::exp(-beta * (row[at(j)] - smallest)) / sum;
+            CHECK_NEAR(solved.conditional[at(i * neighbors + j)], expected,
+                       (sizeof(Real) == 4 ? 1e-6 : 1e-7) * expected + 1e-37);
+          }
+        }
+      }
+    });
+  });
+}
+
+TEST(threads_do_not_change_the_search) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      const std::vector<Real> distances = random_distances<Real>(1000, 45);
+      const Solved<Real> expected = solve(distances, 45, 15, 1);
+      for (const int threads : kThreadCounts) {
+        const Solved<Real> solved = solve(distances, 45, 15, threads);
+        CHECK(same_bytes(solved.conditional, expected.conditional));
+        CHECK(same_bytes(solved.betas, expected.betas));
+        CHECK_EQUAL(solved.missed, expected.missed);
+      }
+    });
+  });
+}
+
+TEST(rows_without_a_scale_are_uniform) {
+  for_reals([]<typename Real>() {
+    for (const double value : {0.0, 1.0, 1e-30, 1e30}) {
+      const Solved<Real> solved =
+          solve(std::vector<Real>(4 * 90, static_cast<Real>(value)), 90, 30);
+      CHECK_EQUAL(solved.missed, 4);
+      check_rows_are_distributions(solved, 90);
+      for (const Real p : solved.conditional) {
+        CHECK_NEAR(p, 1.0 / 90, 1e-8);
+      }
+    }
+  });
+}
+
+TEST(rows_with_zeros) {
+  constexpr Size kNeighbors = 90;
+  for_reals([]<typename Real>() {
+    for (const Size zeros : {1, 20, 29, 30, 40}) {
+      const check::Scope scope(std::to_string(zeros) + " zeros");
+      std::vector<Real> distances = random_distances<Real>(5, kNeighbors);
+      for (std::size_t e = 0; e < distances.size(); ++e) {
+        distances[e] = static_cast<Size>(e) % kNeighbors < zeros ? Real(0) : distances[e];
+      }
+      const Solved<Real> solved = solve(distances, kNeighbors, 30);
+      check_rows_are_distributions(solved, kNeighbors);
+      // With more neighbours at distance 0 than the perplexity, uniform over those is the nearest
+      // there is.
+      CHECK_EQUAL(solved.missed, zeros > 30 ? 5 : 0);
+      const double expected = static_cast<double>(std::max<Size>(zeros, 30));
+      for (Size i = 0; i < 5; ++i) {
+        CHECK_NEAR(perplexity_of_row(solved.conditional, i, kNeighbors), expected, 1e-4);
+      }
+    }
+  });
+}
+
+TEST(a_perplexity_beyond_the_neighbors_is_missed) {
+  for_reals([]<typename Real>() {
+    const std::vector<Real> distances = random_distances<Real>(7, 20);
+    const Solved<Real> too_large = solve(distances, 20, 25);
+    CHECK_EQUAL(too_large.missed, 7);
+    check_rows_are_distributions(too_large, 20);
+    for (const Real p : too_large.conditional) {
+      CHECK_NEAR(p, 0.05, 1e-8);
+    }
+    const Solved<Real> just_all = solve(distances, 20, 20);
+    CHECK_EQUAL(just_all.missed, 0);
+    CHECK_NEAR(perplexity_of_row(just_all.conditional, 0, 20), 20, 1e-4);
+  });
+}
+
+TEST(only_bad_rows_are_counted) {
+  std::vector<double> distances = random_distances<double>(1000, 20);
+  for (const Size bad : {0, 300, 999}) {
+    std::fill_n(distances.begin() + bad * 20, 20, 4.0);
+  }
+  for (const int threads : kThreadCounts) {
+    CHECK_EQUAL(solve(distances, 20, 5, threads).missed, 3);
+  }
+}
+
+TEST(rows_of_uncommon_shape) {
+  for_reals([]<typename Real>() {
+    const auto check_row = [](const char* name, const std::vector<Real>& row, double perplexity) {
+      const check::Scope scope(name);
+      const Size k = static_cast<Size>(row.size());
+      const Solved<Real> solved = solve(row, k, perplexity);
+      CHECK_EQUAL(solved.missed, 0);
+      check_rows_are_distributions(solved, k);
+      CHECK_NEAR(perplexity_of_row(solved.conditional, 0, k), perplexity, 1e-4);
+    };
+    std::vector<Real> row(90, Real(2));
+    row[17] = 0;
+    check_row("one nearer than the rest", row, 30);
+    row.assign(90, Real(2));
+    row[17] = Real(1e25);
+    check_row("one far away", row, 89.5);
+    for (std::size_t j = 0; j < row.size(); ++j) {
+      row[j] = static_cast<Real>(std::pow(2.0, static_cast<double>(j)));
+    }
+    check_row("powers of two", row, 30);
+    for (std::size_t j = 0; j < row.size(); ++j) {
+      row[j] = Real(1) + static_cast<Real>(j) * kEpsilon<Real>;
+    }
+    check_row("last bits only", row, 30);
+    check_row("perplexity near 1", random_distances<Real>(1, 90), 1.001);
+    check_row("single neighbor", std::vector<Real>{3}, 1);
+    check_row("two neighbors", std::vector<Real>{3, 4}, 1.5);
+  });
+}
+
+TEST(betas_are_optional) {
+  const std::vector<double> distances = random_distances<double>(10, 20);
+  std::vector<double> conditional(distances.size());
+  ThreadTeam team(2);
+  CHECK_EQUAL(
+      search_perplexity<double>({distances.data(), 10, 20, 5, conditional.data(), nullptr}, team),
+      0);
+  CHECK(same_bytes(conditional, solve(distances, 20, 5).conditional));
+}
+
+TEST(joint_probabilities_match_a_dense_reference) {
+  for_reals([]<typename Real>() {
+    check_symmetrize<Real>(random_edges(2, 1));
+    check_symmetrize<Real>(random_edges(3, 2));
+    check_symmetrize<Real>(random_edges(40, 39));
+    check_symmetrize<Real>(random_edges(600, 1));
+    check_symmetrize<Real>(random_edges(1100, 10)); // three chunks of rows
+  });
+}
+
+TEST(threads_do_not_change_joint_probabilities) {
+  // Each point is named by rows of several chunks, so that threads race for its slots.
+  constexpr Size kRows = 20'000;
+  constexpr Size kNeighbors = 20;
+  NeighborLists edges{{}, {}, kRows, kNeighbors};
+  for (Size i = 0; i < kRows; ++i) {
+    for (Size e = 0; e < kNeighbors; ++e) {
+      edges.indices.push_back(static_cast<PointId>((i + 1 + e * 97) % kRows));
+      edges.values.push_back(1.0 / static_cast<double>(1 + e + i % 13));
+    }
+  }
+  const Csr<float> expected = symmetrize_edges<float>(edges, 1);
+  for (const int threads : {2, 3, 8, 2, 3, 8}) {
+    const Csr<float> joint = symmetrize_edges<float>(edges, threads);
+    CHECK(joint.offsets == expected.offsets);
+    CHECK(joint.columns == expected.columns);
+    CHECK(same_bytes(joint.values, expected.values));
+  }
+}
+
+int main() {
+  return check::run_tests();
+}

@@ -1,0 +1,250 @@
+// The grid's Fourier transforms against sums over all frequencies, and its forces against all
+// pairs.
+#include "forces/fft_plan.hpp"
+#include "forces/repulsive.hpp"
+#include "forces/repulsive_exact.hpp"
+#include "forces/repulsive_fft.hpp"
+
+#include "check.hpp"
+#include "data.hpp"
+
+#include <complex>
+#include <numbers>
+
+using namespace acctsne;
+
+namespace {
+
+constexpr Cloud kMaps[] = {Cloud::uniform, Cloud::clustered, Cloud::grid};
+
+template <typename Real, int Dims>
+struct Bounds {
+  Real lower[Dims];
+  Real upper[Dims];
+  explicit Bounds(const std::vector<Real>& points) {
+    for (int axis = 0; axis < Dims; ++axis) {
+      lower[axis] = upper[axis] = points[at(axis)];
+      for (std::size_t c = at(axis); c < points.size(); c += Dims) {
+        lower[axis] = std::min(lower[axis], points[c]);
+        upper[axis] = std::max(upper[axis], points[c]);
+      }
+    }
+  }
+};
+
+template <typename Real>
+struct Forces {
+  std::vector<Real> force;
+  double z = 0;
+};
+
+template <typename Real, int Dims>
+Forces<Real> on_grid(const std::vector<Real>& points, double step, int threads = 2) {
+  ThreadTeam team(threads);
+  const Bounds<Real, Dims> bounds(points);
+  FftRepulsion<Real, Dims> repulsion;
+  Forces<Real> result{std::vector<Real>(points.size())};
+  result.z = repulsion.forces(points.data(), static_cast<Size>(points.size()) / Dims, bounds.lower,
+                              bounds.upper, step, result.force.data(), team);
+  return result;
+}
+
+template <typename Real, int Dims>
+Forces<Real> all_pairs(const std::vector<Real>& points) {
+  ThreadTeam team(2);
+  ExactRepulsion<Real, Dims> repulsion;
+  Forces<Real> result{std::vector<Real>(points.size())};
+  result.z = repulsion.forces(points.data(), static_cast<Size>(points.size()) / Dims,
+                              result.force.data(), team);
+  return result;
+}
+
+template <typename Real>
+double relative_error(const Forces<Real>& a, const Forces<Real>& reference) {
+  double error = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < a.force.size(); ++i) {
+    const auto exact = static_cast<double>(reference.force[i]);
+    error += std::pow(static_cast<double>(a.force[i]) - exact, 2);
+    size += exact * exact;
+  }
+  return std::sqrt(error / size);
+}
+
+} // namespace
+
+TEST(lengths_are_products_of_small_primes) {
+  for (Size length = 1; length < 5000; ++length) {
+    const Size found = fft_length(length);
+    CHECK(found >= length);
+    CHECK_EQUAL(found % 16, 0);
+    Size rest = found;
+    for (const Size prime : {2, 3, 5}) {
+      while (rest % prime == 0) {
+        rest /= prime;
+      }
+    }
+    CHECK_EQUAL(rest, 1);
+    // The next larger one is never more than a fifth away.
+    CHECK(length < 16 || static_cast<double>(found) <= 1.25 * static_cast<double>(length) + 16);
+  }
+}
+
+TEST(even_lines_transform_like_the_cosine_sum) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const Size length : {16, 48, 80, 96, 240, 720}) {
+        const FftTables<Real> tables(length);
+        const RealKernels<Real>& kernel = kernels().of<Real>();
+        const int lanes = kernel.lanes;
+        const Size half = length / 2;
+        std::mt19937_64 random(5);
+        std::normal_distribution<double> normal;
+        std::vector<Real> lines(at((half + 1) * lanes));
+        for (Real& value : lines) {
+          value = static_cast<Real>(normal(random));
+        }
+        const std::vector<Real> given = lines;
+        std::vector<Real> scratch(at(tables.scratch_size(lanes)));
+        kernel.fft_even_lines(tables.plan(), lines.data(), lanes, scratch.data());
+        for (Size k = 0; k <= half; ++k) {
+          for (int lane = 0; lane < lanes; ++lane) {
+            double sum = 0;
+            for (Size x = 0; x < length; ++x) {
+              const Size from = x <= half ? x : length - x;
+              sum += static_cast<double>(given[at(from * lanes + lane)]) *
+                     std::cos(2 * std::numbers::pi * static_cast<double>(k * x % length) /
+                              static_cast<double>(length));
+            }
+            CHECK_NEAR(lines[at(k * lanes + lane)], sum,
+                       100 * static_cast<double>(kEpsilon<Real>) * std::sqrt(length));
+          }
+        }
+      }
+    });
+  });
+}
+
+// With a kernel spectrum of 1 / length^2 the three passes must give back what they were given.
+TEST(transforms_undo_each_other) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      const RealKernels<Real>& kernel = kernels().of<Real>();
+      const int lanes = kernel.lanes;
+      const FftTables<Real> along_x(96);
+      const FftTables<Real> along_y(160);
+      const Size columns = 41; // not a multiple of anything
+      const Size rows = 2 * lanes;
+      const Size stride = 3 * lanes;
+      const Size spectrum_stride = (96 / 2 + 1 + lanes - 1) / lanes * lanes;
+      std::mt19937_64 random(6);
+      std::normal_distribution<double> normal;
+      std::vector<Real> grid(at(columns * stride), Real(0));
+      for (Size x = 0; x < columns; ++x) {
+        for (Size y = 0; y < rows; ++y) {
+          grid[at(x * stride + y)] = static_cast<Real>(normal(random));
+        }
+      }
+      const std::vector<Real> given = grid;
+      std::vector<Real> re(at(rows * spectrum_stride));
+      std::vector<Real> im(re.size());
+      const std::vector<Real> ones(at((160 / 2 + 1) * spectrum_stride), Real(1) / (96 * 160));
+      std::vector<Real> scratch(at(along_y.scratch_size(lanes)));
+      kernel.fft_grid_to_spectrum(along_x.plan(), grid.data(), stride, columns, re.data(),
+                                  im.data(), spectrum_stride, scratch.data());
+      for (Size column = 0; column < spectrum_stride; column += lanes) {
+        kernel.fft_convolve_columns(along_y.plan(), ones.data() + column, rows, re.data() + column,
+                                    im.data() + column, spectrum_stride, scratch.data());
+      }
+      std::fill(grid.begin(), grid.end(), Real(0));
+      kernel.fft_spectrum_to_grid(along_x.plan(), re.data(), im.data(), spectrum_stride,
+                                  grid.data(), stride, columns, scratch.data());
+      for (std::size_t i = 0; i < grid.size(); ++i) {
+        CHECK_NEAR(grid[i], given[i], 50 * static_cast<double>(kEpsilon<Real>));
+      }
+    });
+  });
+}
+
+TEST(forces_meet_the_error_that_the_step_was_chosen_for) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const Cloud cloud : kMaps) {
+        const check::Scope scope(name_of(cloud));
+        const std::vector<Real> map = make_cloud<Real>(cloud, 5000, 2);
+        const Forces<Real> exact = all_pairs<Real, 2>(map);
+        for (const double error : {0.05, 0.02, 0.005}) {
+          const Forces<Real> found = on_grid<Real, 2>(map, grid_step_for_error(error));
+          CHECK(relative_error(found, exact) < error);
+          CHECK_NEAR(found.z / exact.z, 1, 0.1 * error);
+        }
+        const std::vector<Real> line = make_cloud<Real>(cloud, 3000, 1);
+        CHECK(relative_error(on_grid<Real, 1>(line, grid_step_for_error(0.02)),
+                             all_pairs<Real, 1>(line)) < 0.02);
+      }
+    });
+  });
+}
+
+TEST(forces_are_right_for_maps_of_every_width) {
+  for (const double scale : {1e-4, 1e-3, 0.1, 1.0, 7.0}) {
+    const check::Scope scope(std::to_string(scale));
+    std::vector<float> map = make_cloud<float>(Cloud::clustered, 2000, 2);
+    for (std::size_t i = 0; i < map.size(); ++i) {
+      map[i] *=
+          static_cast<float>(scale) * (i % 2 == 0 ? 1.0f : 0.2f); // five times wider than high
+    }
+    CHECK(relative_error(on_grid<float, 2>(map, grid_step_for_error(0.02)),
+                         all_pairs<float, 2>(map)) < 0.02);
+  }
+}
+
+TEST(same_bytes_at_any_thread_count) {
+  for_reals([]<typename Real>() {
+    const std::vector<Real> map = make_cloud<Real>(Cloud::clustered, 9001, 2);
+    const Forces<Real> one = on_grid<Real, 2>(map, 0.4, 1);
+    for (const int threads : kThreadCounts) {
+      const Forces<Real> many = on_grid<Real, 2>(map, 0.4, threads);
+      CHECK(same_bytes(many.force, one.force));
+      CHECK_EQUAL(many.z, one.z);
+    }
+  });
+}
+
+TEST(one_object_serves_maps_that_grow_and_shrink) {
+  ThreadTeam team(2);
+  FftRepulsion<float, 2> repulsion;
+  for (const float scale : {1.0f, 3.0f, 0.01f, 2.0f}) {
+    std::vector<float> map = make_cloud<float>(Cloud::uniform, 1500, 2);
+    for (float& value : map) {
+      value *= scale;
+    }
+    const Bounds<float, 2> bounds(map);
+    std::vector<float> force(map.size());
+    const double z =
+        repulsion.forces(map.data(), 1500, bounds.lower, bounds.upper, 0.4, force.data(), team);
+    const Forces<float> fresh = on_grid<float, 2>(map, 0.4);
+    CHECK(same_bytes(force, fresh.force));
+    CHECK_EQUAL(z, fresh.z);
+  }
+}
+
+TEST(a_runaway_point_sends_the_map_to_the_tree) {
+  const std::vector<float> map = make_cloud<float>(Cloud::outlier, 3000, 2);
+  const Bounds<float, 2> bounds(map);
+  ThreadTeam team(2);
+  RepulsionOptions options;
+  options.method = Method::fft;
+  Repulsion<float, 2> repulsion(options);
+  std::vector<float> force(map.size());
+  StepSeconds seconds;
+  const double z =
+      repulsion.forces(map.data(), 3000, bounds.lower, bounds.upper, force.data(), seconds, team);
+  CHECK(repulsion.used() == Method::barnes_hut);
+  const Forces<float> exact = all_pairs<float, 2>(map);
+  CHECK(relative_error(Forces<float>{force, z}, exact) < 0.03);
+}
+
+int main() {
+  return check::run_tests();
+}

@@ -1,0 +1,497 @@
+// The kernels of every SIMD level against scalar loops. Tolerances are multiples of the type's
+// epsilon times the sum of the terms' magnitudes: what the longest chain of roundings can make of
+// them.
+#include "kernels/dispatch.hpp"
+
+#include "check.hpp"
+#include "data.hpp"
+
+#include <stdexcept>
+
+using namespace acctsne;
+
+namespace {
+
+// Rows of 0, 1, ..., 40 edges, then as many of 40: every length of a vector's tail, and prefetching
+// across rows.
+constexpr Size kRows = 82;
+constexpr Size kLongestRow = 40;
+
+template <typename Real>
+Csr<Real> make_rows() {
+  std::mt19937_64 random(3);
+  std::uniform_int_distribution<PointId> column(0, kRows - 1);
+  std::uniform_real_distribution<double> value(0.01, 1);
+  Csr<Real> rows;
+  rows.offsets.push_back(0);
+  for (Size i = 0; i < kRows; ++i) {
+    for (Size e = 0; e < std::min(i, kLongestRow); ++e) {
+      rows.columns.push_back(column(random));
+      rows.values.push_back(static_cast<Real>(value(random)));
+    }
+    rows.offsets.push_back(static_cast<EdgeId>(rows.columns.size()));
+  }
+  return rows;
+}
+
+template <typename Real>
+double squared(const Real* a, const Real* b, int dims) {
+  double sum = 0;
+  for (int axis = 0; axis < dims; ++axis) {
+    const double difference = static_cast<double>(a[axis]) - static_cast<double>(b[axis]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+// One bit at a time, from cell numbers worked out in Real as the kernel is specified to.
+template <typename Real, int Dims>
+MortonCode naive_code(const Real* point, const Real* lower, Real scale) {
+  constexpr int kBits = kMortonBits<Dims>;
+  const Real largest = std::nextafter(std::ldexp(Real(1), kBits), Real(0));
+  MortonCode code = 0;
+  for (int axis = 0; axis < Dims; ++axis) {
+    const Real cell = std::clamp((point[axis] - lower[axis]) * scale, Real(0), largest);
+    const auto whole = static_cast<MortonCode>(cell);
+    for (int bit = 0; bit < kBits; ++bit) {
+      code |= ((whole >> bit) & 1) << (bit * Dims + axis);
+    }
+  }
+  return code;
+}
+
+} // namespace
+
+TEST(levels_can_be_chosen_by_name) {
+  const std::string before = kernels().level;
+  CHECK(!usable_levels().empty());
+  for (const std::string& level : usable_levels()) {
+    use_level(level);
+    CHECK_EQUAL(level, kernels().level);
+  }
+  use_level(before);
+  bool refused = false;
+  try {
+    use_level("abacus");
+  } catch (const std::invalid_argument&) {
+    refused = true;
+  }
+  CHECK(refused);
+  CHECK_EQUAL(before, kernels().level);
+}
+
+TEST(gaussian_row_matches_exp) {
+  for_levels([] {
+    std::mt19937_64 random(4);
+    std::uniform_real_distribution<double> uniform(0, 50);
+    for (const Size count : {0, 8, 16, 40, 128}) {
+      for (const double beta : {0.0, 1e-300, 1e-3, 0.7, 1.0, 3.0, 14.0, 14.2, 20.0, 1e10, 1e300}) {
+        std::vector<double> distances(at(count));
+        std::vector<double> mask(at(count), 1);
+        for (std::size_t j = 0; j < distances.size(); ++j) {
+          distances[j] = j % 7 == 0 ? 0 : uniform(random);
+          mask[j] = j % 5 == 4 ? 0 : 1;
+        }
+        std::vector<double> weights(at(count));
+        double sums[3];
+        kernels().gaussian_row(distances.data(), mask.data(), count, beta, weights.data(), sums);
+
+        double expected[3] = {};
+        for (std::size_t j = 0; j < distances.size(); ++j) {
+          const double w = mask[j] * std::exp(-beta * distances[j]);
+          // Four units in the last place; weights below 1e-307 may be 0.
+          CHECK_NEAR(weights[j], w, 4 * kEpsilon<double> * w + 1e-307);
+          expected[0] += w;
+          expected[1] += w * distances[j];
+          expected[2] += w * distances[j] * distances[j];
+        }
+        for (int i = 0; i < 3; ++i) {
+          CHECK_NEAR(sums[i], expected[i], 1e-14 * expected[i] + 1e-300);
+        }
+      }
+    }
+  });
+}
+
+TEST(exp_is_accurate_over_its_range) {
+  for_levels([] {
+    std::vector<double> distances;
+    for (double x = 0; x < 707; x += 0.0373) {
+      distances.push_back(x);
+    }
+    distances.resize(distances.size() / at(kRowPadding) * at(kRowPadding));
+    const std::vector<double> mask(distances.size(), 1);
+    std::vector<double> weights(distances.size());
+    double sums[3];
+    kernels().gaussian_row(distances.data(), mask.data(), static_cast<Size>(distances.size()), 1,
+                           weights.data(), sums);
+    CHECK_EQUAL(weights[0], 1.0);
+    for (std::size_t j = 0; j < distances.size(); ++j) {
+      const double expected = std::exp(-distances[j]);
+      CHECK_NEAR(weights[j], expected, 4 * kEpsilon<double> * expected);
+    }
+  });
+}
+
+TEST(log_is_accurate_over_its_range) {
+  // One edge of weight 1 a row: cross_entropy_rows of that row is log(1 + d^2) itself.
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      const auto kernel = kernels().of<Real>().cross_entropy_rows[0];
+      Csr<Real> P;
+      P.offsets = {0, 1, 1};
+      P.columns = {1};
+      P.values = {1};
+      const Edges<Real> edges = edges_of(P);
+      for (double d = 1e-12; d < 1e18; d *= 1.013) {
+        const Real points[] = {0, static_cast<Real>(d)};
+        const double d2 = static_cast<double>(points[1]) * static_cast<double>(points[1]);
+        // 1 + d^2 is rounded before its logarithm is taken, hence the absolute part.
+        const double expected = std::log1p(d2);
+        CHECK_NEAR(kernel(edges.view(), points, 0, 2), expected,
+                   2 * static_cast<double>(kEpsilon<Real>) * (1 + expected));
+      }
+    });
+  });
+}
+
+TEST(attractive_rows_match_a_double_loop) {
+  for_levels([] {
+    for_reals_and_dims([]<typename Real, int Dims>() {
+      const Csr<Real> P = make_rows<Real>();
+      const Edges<Real> edges = edges_of(P);
+      const std::vector<Real> points = make_cloud<Real>(Cloud::uniform, kRows, Dims);
+      const auto kernel = kernels().of<Real>().attractive_rows[Dims - 1];
+      for (const Size begin : {Size{0}, Size{5}}) {
+        for (const Size end : {begin, Size{41}, kRows}) {
+          constexpr Real kUntouched = -77;
+          std::vector<Real> force(points.size(), kUntouched);
+          kernel(edges.view(), points.data(), begin, end, force.data());
+          for (Size i = 0; i < kRows; ++i) {
+            double expected[Dims] = {};
+            double magnitude[Dims] = {};
+            for (EdgeId e = P.offsets[at(i)]; e < P.offsets[at(i + 1)]; ++e) {
+              const Real* y = points.data() + i * Dims;
+              const Real* other = points.data() + Size{P.columns[at(e)]} * Dims;
+              for (int axis = 0; axis < Dims; ++axis) {
+                const double term =
+                    static_cast<double>(P.values[at(e)]) *
+                    (static_cast<double>(y[axis]) - static_cast<double>(other[axis])) /
+                    (1 + squared(y, other, Dims));
+                expected[axis] += term;
+                magnitude[axis] += std::abs(term);
+              }
+            }
+            for (int axis = 0; axis < Dims; ++axis) {
+              const Real got = force[at(i * Dims + axis)];
+              if (i < begin || i >= end) {
+                CHECK_EQUAL(got, kUntouched);
+              } else {
+                CHECK_NEAR(got, expected[axis],
+                           16 * static_cast<double>(kEpsilon<Real>) * magnitude[axis]);
+              }
+            }
+          }
+        }
+      }
+    });
+  });
+}
+
+TEST(cross_entropy_rows_match_a_double_loop) {
+  for_levels([] {
+    for_reals_and_dims([]<typename Real, int Dims>() {
+      const Csr<Real> P = make_rows<Real>();
+      const Edges<Real> edges = edges_of(P);
+      const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, kRows, Dims);
+      const auto kernel = kernels().of<Real>().cross_entropy_rows[Dims - 1];
+      for (Size i = 0; i < kRows; ++i) {
+        double expected = 0;
+        for (EdgeId e = P.offsets[at(i)]; e < P.offsets[at(i + 1)]; ++e) {
+          expected += static_cast<double>(P.values[at(e)]) *
+                      std::log1p(squared(points.data() + i * Dims,
+                                         points.data() + Size{P.columns[at(e)]} * Dims, Dims));
+        }
+        const double got = kernel(edges.view(), points.data(), i, i + 1);
+        CHECK_NEAR(got, expected, 16 * static_cast<double>(kEpsilon<Real>) * (1 + expected));
+      }
+    });
+  });
+}
+
+TEST(repulsive_range_matches_a_double_loop) {
+  constexpr Size kCount = 9000;
+  for_levels([] {
+    for_reals_and_dims([]<typename Real, int Dims>() {
+      const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, kCount, Dims);
+      std::vector<Real> values[Dims];
+      const Real* axes[Dims];
+      for (int axis = 0; axis < Dims; ++axis) {
+        for (Size i = 0; i < kCount; ++i) {
+          values[axis].push_back(points[at(i * Dims + axis)]);
+        }
+        axes[axis] = values[axis].data();
+      }
+      const auto kernel = kernels().of<Real>().repulsive_range[Dims - 1];
+      const Real y[3] = {Real(1.5), Real(-20), Real(7)};
+      // Empty, one, a tail, a whole number of the blocks that are summed in Real, one more, all.
+      const Size ranges[][2] = {{0, 0}, {4, 5}, {3, 20}, {0, 4096}, {0, 4097}, {1, kCount}};
+      for (const auto& [begin, end] : ranges) {
+        double force[Dims];
+        double expected[Dims];
+        double magnitude[Dims] = {};
+        for (int axis = 0; axis < Dims; ++axis) {
+          force[axis] = expected[axis] = 0.25; // the kernel adds to what is there
+        }
+        double expected_z = 0;
+        for (Size j = begin; j < end; ++j) {
+          const double w = 1 / (1 + squared(y, points.data() + j * Dims, Dims));
+          expected_z += w;
+          for (int axis = 0; axis < Dims; ++axis) {
+            const double term =
+                w * w *
+                (static_cast<double>(y[axis]) - static_cast<double>(points[at(j * Dims + axis)]));
+            expected[axis] += term;
+            magnitude[axis] += std::abs(term);
+          }
+        }
+        const double z = kernel(axes, begin, end, y, force);
+        const double epsilon = static_cast<double>(kEpsilon<Real>);
+        CHECK_NEAR(z, expected_z, 32 * epsilon * expected_z);
+        for (int axis = 0; axis < Dims; ++axis) {
+          CHECK_NEAR(force[axis], expected[axis], 32 * epsilon * magnitude[axis] + 1e-15);
+        }
+      }
+    });
+  });
+}
+
+TEST(update_points_match_the_rule) {
+  constexpr Size kCount = 103;
+  constexpr Size kBegin = 2;
+  constexpr Size kEnd = 101;
+  for_levels([] {
+    for_reals_and_dims([]<typename Real, int Dims>() {
+      std::mt19937_64 random(5);
+      std::normal_distribution<double> normal;
+      const auto draw = [&](double scale) {
+        std::vector<Real> values(at(kCount * Dims));
+        for (Real& value : values) {
+          value = static_cast<Real>(scale * normal(random));
+        }
+        return values;
+      };
+      const std::vector<Real> attractive = draw(1e-3);
+      const std::vector<Real> repulsive = draw(10);
+      const std::vector<Real> points = draw(20);
+      std::vector<Real> updates = draw(1);
+      std::vector<Real> gains = draw(1);
+      for (std::size_t i = 0; i < gains.size(); ++i) {
+        gains[i] = i % 4 == 0 ? Real(0.011) : std::abs(gains[i]) + Real(0.1); // some near the floor
+        updates[i] = i % 9 == 0 ? Real(0) : updates[i];
+      }
+      UpdateParameters<Real> parameters{};
+      parameters.attraction_scale = 48;
+      parameters.repulsion_scale = Real(-4.0 / 900);
+      parameters.learning_rate = 50;
+      parameters.momentum = Real(0.8);
+      parameters.max_step = 3; // clips some of the points
+      parameters.shift[0] = Real(0.5);
+      parameters.shift[1] = Real(-0.25);
+      parameters.shift[2] = 2;
+
+      std::vector<Real> new_points = points;
+      std::vector<Real> new_updates = updates;
+      std::vector<Real> new_gains = gains;
+      UpdateSums sums;
+      kernels().of<Real>().update_points[Dims - 1](parameters, kBegin, kEnd, attractive.data(),
+                                                   repulsive.data(), new_points.data(),
+                                                   new_updates.data(), new_gains.data(), sums);
+
+      const double epsilon = static_cast<double>(kEpsilon<Real>);
+      double squared_gradient = 0;
+      Size clipped = 0;
+      Size floored = 0;
+      for (Size i = 0; i < kCount; ++i) {
+        double step[Dims];
+        double error[Dims];
+        double gain[Dims];
+        double step2 = 0;
+        for (int axis = 0; axis < Dims; ++axis) {
+          const std::size_t c = at(i * Dims + axis);
+          const double pull =
+              static_cast<double>(parameters.attraction_scale) * static_cast<double>(attractive[c]);
+          const double push =
+              static_cast<double>(parameters.repulsion_scale) * static_cast<double>(repulsive[c]);
+          const double gradient = pull + push;
+          const auto update = static_cast<double>(updates[c]);
+          const auto old_gain = static_cast<double>(gains[c]);
+          gain[axis] = std::max(update * gradient < 0 ? old_gain + 0.2 : old_gain * 0.8, 0.01);
+          const double move = 50 * gain[axis] * gradient;
+          step[axis] = 0.8 * update - move;
+          step2 += step[axis] * step[axis];
+          // The sum pull + push may cancel: its error is that of its parts.
+          error[axis] = 8 * epsilon *
+                        (std::abs(update) + 50 * gain[axis] * (std::abs(pull) + std::abs(push)));
+          if (i >= kBegin && i < kEnd) {
+            squared_gradient += gain[axis] * gain[axis] * gradient * gradient;
+            floored += gain[axis] == 0.01 ? 1 : 0;
+          }
+        }
+        const double length = std::sqrt(step2);
+        const double shorten = length > 3 ? 3 / length : 1;
+        clipped += length > 3 && i >= kBegin && i < kEnd ? 1 : 0;
+        for (int axis = 0; axis < Dims; ++axis) {
+          const std::size_t c = at(i * Dims + axis);
+          if (i < kBegin || i >= kEnd) {
+            CHECK_EQUAL(new_points[c], points[c]);
+            CHECK_EQUAL(new_updates[c], updates[c]);
+            CHECK_EQUAL(new_gains[c], gains[c]);
+            continue;
+          }
+          // A clipped step mixes the errors of all axes.
+          double step_error = 0;
+          for (int other = 0; other < Dims; ++other) {
+            step_error += error[other];
+          }
+          const auto start = static_cast<double>(points[c]);
+          const double moved =
+              start - static_cast<double>(parameters.shift[axis]) + step[axis] * shorten;
+          CHECK_NEAR(new_gains[c], gain[axis], 4 * epsilon * gain[axis]);
+          CHECK_NEAR(new_updates[c], step[axis] * shorten, 2 * step_error);
+          CHECK_NEAR(new_points[c], moved, 2 * step_error + 4 * epsilon * (std::abs(start) + 10));
+        }
+      }
+      CHECK(clipped > 0 && clipped < kEnd - kBegin);
+      CHECK(floored > 0);
+      CHECK_NEAR(sums.squared_gradient, squared_gradient, 64 * epsilon * squared_gradient);
+      for (int axis = 0; axis < Dims; ++axis) {
+        double total = 0;
+        auto lower = static_cast<double>(new_points[at(kBegin * Dims + axis)]);
+        double upper = lower;
+        for (Size i = kBegin; i < kEnd; ++i) {
+          const auto value = static_cast<double>(new_points[at(i * Dims + axis)]);
+          total += value;
+          lower = std::min(lower, value);
+          upper = std::max(upper, value);
+        }
+        CHECK_NEAR(sums.position[axis], total, 1e-11);
+        CHECK_EQUAL(sums.lower[axis], lower);
+        CHECK_EQUAL(sums.upper[axis], upper);
+      }
+    });
+  });
+}
+
+TEST(morton_codes_match_a_naive_interleave) {
+  for_levels([] {
+    for_reals_and_dims([]<typename Real, int Dims>() {
+      std::vector<Real> points = make_cloud<Real>(Cloud::uniform, 301, Dims);
+      const Real lower[3] = {-50, -50, -50};
+      const Real side = 100;
+      // The faces of the box, and what rounding may leave just outside of them.
+      const Real above = std::nextafter(Real(50), Real(100));
+      const Real below = std::nextafter(Real(50), Real(0));
+      for (const Real edge : {Real(-50), Real(50), above, below, Real(-51), Real(60), Real(0)}) {
+        for (int axis = 0; axis < Dims; ++axis) {
+          for (int other = 0; other < Dims; ++other) {
+            points.push_back(other == axis ? edge : Real(12.5));
+          }
+        }
+        points.insert(points.end(), Dims, edge);
+      }
+      const auto scale = static_cast<Real>(std::ldexp(1.0, kMortonBits<Dims>)) / side;
+      const Size count = static_cast<Size>(points.size()) / Dims;
+      std::vector<MortonCode> codes(at(count));
+      kernels().of<Real>().morton_codes[Dims - 1](points.data(), count, lower, scale, codes.data());
+      for (Size i = 0; i < count; ++i) {
+        const MortonCode expected = naive_code<Real, Dims>(points.data() + i * Dims, lower, scale);
+        CHECK_EQUAL(codes[at(i)], expected);
+        CHECK(codes[at(i)] >> (Dims * kMortonBits<Dims>) == 0);
+      }
+    });
+  });
+}
+
+TEST(filter_tile_matches_direct_computation) {
+  for_levels([] {
+    const int width = kernels().panel_points;
+    std::mt19937_64 random(6);
+    std::normal_distribution<float> normal;
+    for (const Size features : {1, 2, 17, 100}) {
+      std::vector<float> queries(at(kTileQueries * features));
+      std::vector<float> panel(at(width * features));
+      std::vector<float> query_norms(kTileQueries);
+      std::vector<float> panel_norms(at(width));
+      for (std::vector<float>* values : {&queries, &panel, &query_norms, &panel_norms}) {
+        std::generate(values->begin(), values->end(), [&] { return normal(random); });
+      }
+      // The padding of a last panel.
+      panel_norms[at(width - 1)] = std::numeric_limits<float>::infinity();
+      const float infinity = std::numeric_limits<float>::infinity();
+      const float limits[kTileQueries] = {0, infinity, -infinity, 1, -1, 0.1f};
+
+      std::vector<float> bounds(at(kTileQueries * width));
+      std::uint64_t hits[kTileQueries];
+      kernels().filter_tile(queries.data(), query_norms.data(), limits, panel.data(),
+                            panel_norms.data(), features, bounds.data(), hits);
+      for (Size q = 0; q < kTileQueries; ++q) {
+        std::uint64_t expected_hits = 0;
+        for (Size p = 0; p < width; ++p) {
+          double dot = 0;
+          double magnitude = std::abs(static_cast<double>(query_norms[at(q)]));
+          for (Size f = 0; f < features; ++f) {
+            const double term = static_cast<double>(queries[at(q * features + f)]) *
+                                static_cast<double>(panel[at(f * width + p)]);
+            dot += term;
+            magnitude += 2 * std::abs(term);
+          }
+          const float bound = bounds[at(q * width + p)];
+          if (p == width - 1) {
+            CHECK_EQUAL(bound, infinity);
+          } else {
+            const auto norm = static_cast<double>(panel_norms[at(p)]);
+            magnitude += std::abs(norm);
+            CHECK_NEAR(bound, static_cast<double>(query_norms[at(q)]) + norm - 2 * dot,
+                       static_cast<double>(features + 4) * static_cast<double>(kEpsilon<float>) *
+                           magnitude);
+          }
+          if (bound < limits[q]) {
+            expected_hits |= std::uint64_t{1} << p;
+          }
+        }
+        CHECK_EQUAL(hits[q], expected_hits);
+      }
+    }
+  });
+}
+
+TEST(squared_distance_is_taken_in_double) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      const auto kernel = kernels().of<Real>().squared_distance;
+      for (const Size features : {0, 1, 2, 7, 8, 17, 100}) {
+        std::vector<Real> a = make_cloud<Real>(Cloud::uniform, features, 1, 7);
+        std::vector<Real> b = make_cloud<Real>(Cloud::uniform, features, 1, 8);
+        for (std::size_t f = 0; f < a.size(); ++f) {
+          // Nothing may be lost to a common offset beyond what the data have lost already.
+          a[f] += Real(1e6);
+          b[f] += Real(1e6);
+        }
+        for (const double scale : {1.0, 0x1p-10, 0x1p100}) {
+          double expected = 0;
+          for (std::size_t f = 0; f < a.size(); ++f) {
+            const double difference =
+                (static_cast<double>(a[f]) - static_cast<double>(b[f])) * scale;
+            expected += difference * difference;
+          }
+          CHECK_NEAR(kernel(a.data(), b.data(), features, scale), expected, 1e-14 * expected);
+        }
+      }
+    });
+  });
+}
+
+int main() {
+  return check::run_tests();
+}

@@ -1,0 +1,261 @@
+// The neighbour search against all pairs in double.
+#include "neighbors/exact.hpp"
+
+#include "check.hpp"
+#include "data.hpp"
+
+#include <set>
+
+using namespace acctsne;
+
+namespace {
+
+template <typename Real>
+struct Found {
+  std::vector<PointId> indices;
+  std::vector<Real> squared_distances;
+  double scale;
+};
+
+template <typename Real, typename Data>
+Found<Real> find(const std::vector<Data>& data, Size features, Size k, int threads) {
+  const Size rows = static_cast<Size>(data.size()) / features;
+  ThreadTeam team(threads);
+  std::atomic<Size> done{0};
+  Found<Real> found{std::vector<PointId>(at(rows * k)), std::vector<Real>(at(rows * k)), 0};
+  found.scale = exact_neighbors<Data, Real>(
+      {data.data(), rows, features, k, found.indices.data(), found.squared_distances.data(), &done},
+      team);
+  CHECK_EQUAL(done.load(), rows);
+  return found;
+}
+
+template <typename Data>
+std::vector<double> distances_of(const std::vector<Data>& data, Size features, Size query,
+                                 double scale) {
+  const Size rows = static_cast<Size>(data.size()) / features;
+  std::vector<double> distances(at(rows), 0.0);
+  for (Size j = 0; j < rows; ++j) {
+    for (Size f = 0; f < features; ++f) {
+      const double difference = static_cast<double>(data[at(query * features + f)]) * scale -
+                                static_cast<double>(data[at(j * features + f)]) * scale;
+      distances[at(j)] += difference * difference;
+    }
+  }
+  return distances;
+}
+
+// The distances must be the k smallest and belong to the indices; among equal ones any index will
+// do.
+template <typename Real, typename Data>
+void check_found(const Found<Real>& found, const std::vector<Data>& data, Size features, Size k) {
+  const Size rows = static_cast<Size>(data.size()) / features;
+  CHECK(found.scale > 0 && std::isfinite(found.scale));
+  int exponent = 0;
+  CHECK_EQUAL(std::frexp(found.scale, &exponent), 0.5); // a power of two
+  const double tolerance =
+      static_cast<double>(std::max(static_cast<double>(kEpsilon<Real>), 64 * kEpsilon<double>));
+  for (Size i = 0; i < rows; ++i) {
+    const std::vector<double> distances = distances_of(data, features, i, found.scale);
+    std::vector<double> expected = distances;
+    expected.erase(expected.begin() + i);
+    std::partial_sort(expected.begin(), expected.begin() + k, expected.end());
+    std::set<PointId> seen;
+    for (Size j = 0; j < k; ++j) {
+      const PointId id = found.indices[at(i * k + j)];
+      const auto distance = static_cast<double>(found.squared_distances[at(i * k + j)]);
+      if (id < 0 || id >= rows) {
+        CHECK(id >= 0 && id < rows);
+        continue;
+      }
+      CHECK(id != i);
+      CHECK(seen.insert(id).second);
+      CHECK_NEAR(distance, distances[at(id)], tolerance * distances[at(id)]);
+      CHECK_NEAR(distance, expected[at(j)], tolerance * expected[at(j)]);
+      CHECK(j == 0 || distance >= static_cast<double>(found.squared_distances[at(i * k + j - 1)]));
+    }
+  }
+}
+
+// At every level: right with one thread, and the same bytes with more.
+template <typename Real, typename Data>
+void check_search(const char* name, const std::vector<Data>& data, Size features, Size k) {
+  const check::Scope scope(std::string(name) + ", " + std::to_string(features) + " features, k " +
+                           std::to_string(k));
+  for_levels([&] {
+    const Found<Real> found = find<Real>(data, features, k, 1);
+    check_found(found, data, features, k);
+    for (const int threads : kThreadCounts) {
+      const Found<Real> again = find<Real>(data, features, k, threads);
+      CHECK(same_bytes(again.indices, found.indices));
+      CHECK(same_bytes(again.squared_distances, found.squared_distances));
+      CHECK_EQUAL(again.scale, found.scale);
+    }
+  });
+}
+
+template <typename Data>
+std::vector<Data> normal_data(Size rows, Size features, double scale = 1, double offset = 0) {
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> normal;
+  std::vector<Data> data(at(rows * features));
+  for (Data& value : data) {
+    value = static_cast<Data>(offset + scale * normal(random));
+  }
+  return data;
+}
+
+} // namespace
+
+TEST(finds_the_nearest_in_any_number_of_features) {
+  for_reals([]<typename Real>() {
+    for (const Size features : {1, 2, 17, 100}) {
+      check_search<Real>("normal", normal_data<Real>(203, features), features, 20);
+    }
+  });
+}
+
+TEST(rows_need_not_fill_a_panel) {
+  for_reals([]<typename Real>() {
+    for (const Size rows : {2, 3, 40, 127, 128, 129, 161}) {
+      const Size k = std::min<Size>(rows - 1, 5);
+      check_search<Real>("few rows", normal_data<Real>(rows, 3), 3, k);
+    }
+  });
+}
+
+TEST(k_from_one_to_all_others) {
+  for_reals([]<typename Real>() {
+    for (const Size k : {1, 90, 149}) {
+      check_search<Real>("normal", normal_data<Real>(150, 5), 5, k);
+    }
+  });
+}
+
+TEST(data_and_distances_may_differ_in_type) {
+  check_search<double>("float data", normal_data<float>(203, 17), 17, 20);
+  check_search<float>("double data", normal_data<double>(203, 17), 17, 20);
+}
+
+TEST(a_large_offset_costs_nothing) {
+  check_search<double>("offset 1e9", normal_data<double>(203, 10, 1, 1e9), 10, 20);
+  check_search<double>("offset 1e9, close", normal_data<double>(203, 10, 1e-5, 1e9), 10, 20);
+}
+
+TEST(tight_clusters_far_apart) {
+  // Within a cluster all float bounds agree: the filter can prove nothing and the search must
+  // notice.
+  for_reals([]<typename Real>() {
+    constexpr Size kRows = 300;
+    constexpr Size kFeatures = 10;
+    const double spread = sizeof(Real) == 4 ? 1e-2 : 1e-6;
+    std::vector<Real> data = normal_data<Real>(kRows, kFeatures, spread);
+    for (Size i = 0; i < kRows; ++i) {
+      for (Size f = 0; f < kFeatures; ++f) {
+        data[at(i * kFeatures + f)] += static_cast<Real>((i % 3 == f % 3 ? 1000 : -500));
+      }
+    }
+    check_search<Real>("clusters", data, kFeatures, 20);
+  });
+}
+
+TEST(equal_points_and_duplicates) {
+  for_reals([]<typename Real>() {
+    check_search<Real>("all equal", std::vector<Real>(200 * 4, Real(2.5)), 4, 20);
+    check_search<Real>("all zero", std::vector<Real>(200 * 4, Real(0)), 4, 20);
+    for (const Cloud cloud : {Cloud::half_duplicated, Cloud::two_point, Cloud::outlier}) {
+      check_search<Real>(name_of(cloud), make_cloud<Real>(cloud, 203, 3), 3, 20);
+    }
+  });
+}
+
+TEST(ties_go_to_the_lower_index) {
+  // Coordinates that are small integers: every distance is exact, in the search and here.
+  for_reals([]<typename Real>() {
+    constexpr Size kRows = 250;
+    constexpr Size kNeighbors = 12;
+    std::mt19937_64 random(12);
+    std::uniform_int_distribution<int> uniform(0, 4);
+    std::vector<Real> data(kRows * 3);
+    std::generate(data.begin(), data.end(), [&] { return static_cast<Real>(uniform(random)); });
+    for_levels([&] {
+      const Found<Real> found = find<Real>(data, 3, kNeighbors, 3);
+      for (Size i = 0; i < kRows; ++i) {
+        const std::vector<double> distances = distances_of(data, 3, i, 1);
+        std::vector<std::pair<double, PointId>> expected;
+        for (PointId j = 0; j < kRows; ++j) {
+          if (j != i) {
+            expected.emplace_back(distances[at(j)], j);
+          }
+        }
+        std::sort(expected.begin(), expected.end());
+        for (Size j = 0; j < kNeighbors; ++j) {
+          CHECK_EQUAL(found.indices[at(i * kNeighbors + j)], expected[at(j)].second);
+        }
+      }
+    });
+  });
+}
+
+TEST(squares_that_overflow_or_vanish) {
+  for_reals([]<typename Real>() {
+    for (const double scale : {1e-30, 1e-13, 1e13, 1e30}) {
+      check_search<Real>("scaled", normal_data<Real>(203, 5, scale), 5, 20);
+    }
+  });
+  for (const double scale : {1e-200, 1e200}) {
+    check_search<double>("scaled", normal_data<double>(203, 5, scale), 5, 20);
+    check_search<float>("scaled", normal_data<double>(203, 5, scale), 5, 20);
+  }
+}
+
+TEST(subnormal_numbers) {
+  check_search<double>("subnormal", normal_data<double>(203, 5, 1e-310), 5, 20);
+}
+
+TEST(the_largest_numbers) {
+  // Two coordinates may differ by more than the type can hold.
+  std::vector<double> data = normal_data<double>(203, 5);
+  for (double& value : data) {
+    value = std::clamp(value, -3.0, 3.0) * 0.5e308;
+  }
+  check_search<double>("largest", data, 5, 202);
+}
+
+TEST(a_cluster_at_the_mean_whose_float_squares_vanish) {
+  // Pairs of opposite rows keep the mean at 0 and the extent at 1; the others sit so close to the
+  // mean that float holds their squares with a few bits or none.
+  for (const double spread : {1e-19, 1e-21, 1e-22, 1e-23}) {
+    constexpr Size kRows = 300;
+    std::vector<double> data = normal_data<double>(kRows, 4, spread);
+    for (Size i = 0; i < 20; ++i) {
+      for (Size f = 0; f < 4; ++f) {
+        data[at(i * 4 + f)] = i % 2 == 0 ? 1.0 + static_cast<double>(i) : -static_cast<double>(i);
+      }
+    }
+    check_search<double>("near the mean", data, 4, 20);
+  }
+}
+
+TEST(a_poll_cancels_the_search) {
+  constexpr Size kRows = 30'000; // seconds of work, so that there is time for a poll
+  constexpr Size kFeatures = 64;
+  constexpr Size kNeighbors = 30;
+  const std::vector<float> data = normal_data<float>(kRows, kFeatures);
+  ThreadTeam team(2, [] { return true; });
+  std::vector<PointId> indices(kRows * kNeighbors);
+  std::vector<float> distances(kRows * kNeighbors);
+  bool cancelled = false;
+  try {
+    exact_neighbors<float, float>(
+        {data.data(), kRows, kFeatures, kNeighbors, indices.data(), distances.data(), nullptr},
+        team);
+  } catch (const Cancelled&) {
+    cancelled = true;
+  }
+  CHECK(cancelled);
+}
+
+int main() {
+  return check::run_tests();
+}

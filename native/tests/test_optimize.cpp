@@ -1,0 +1,517 @@
+// The gradient descent: its gradient, its rule, its stops, and that neither threads nor a
+// cancellation change the layout.
+#include "optimize/loop.hpp"
+#include "optimize/update.hpp"
+
+#include "check.hpp"
+#include "data.hpp"
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+using namespace acctsne;
+
+namespace {
+
+constexpr Method kAllMethods[] = {Method::exact, Method::barnes_hut, Method::fft,
+                                  Method::automatic};
+
+const char* name_of(Method method) {
+  constexpr const char* kNames[] = {"auto", "exact", "barnes_hut", "fft"};
+  return kNames[static_cast<int>(method)];
+}
+
+template <typename Real>
+double squared(const Real* a, const Real* b, int dims) {
+  double sum = 0;
+  for (int axis = 0; axis < dims; ++axis) {
+    const double difference = static_cast<double>(a[axis]) - static_cast<double>(b[axis]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+// KL(P || Q) as it is defined: sum of p log(p / q) with q normalised over all pairs.
+template <typename Real>
+double naive_kl(const Csr<Real>& P, const std::vector<double>& points, int dims) {
+  const Size n = P.view().rows();
+  double z = 0;
+  for (Size i = 0; i < n; ++i) {
+    for (Size j = 0; j < n; ++j) {
+      z += i == j ? 0.0
+                  : 1 / (1 + squared(points.data() + i * dims, points.data() + j * dims, dims));
+    }
+  }
+  double kl = 0;
+  for (Size i = 0; i < n; ++i) {
+    for (EdgeId e = P.offsets[at(i)]; e < P.offsets[at(i + 1)]; ++e) {
+      const auto p = static_cast<double>(P.values[at(e)]);
+      const Size j = P.columns[at(e)];
+      const double q =
+          1 / (1 + squared(points.data() + i * dims, points.data() + j * dims, dims)) / z;
+      kl += p * std::log(p / q);
+    }
+  }
+  return kl;
+}
+
+// dKL/dy of exaggerated P, straight from the formula 4 sum_j (p_ij - q_ij) (y_i - y_j) / (1 + d^2).
+std::vector<double> naive_gradient(const Csr<double>& P, const std::vector<double>& points,
+                                   int dims, double exaggeration) {
+  const Size n = P.view().rows();
+  std::vector<double> p(at(n * n), 0.0);
+  for (Size i = 0; i < n; ++i) {
+    for (EdgeId e = P.offsets[at(i)]; e < P.offsets[at(i + 1)]; ++e) {
+      p[at(i * n + P.columns[at(e)])] = exaggeration * P.values[at(e)];
+    }
+  }
+  std::vector<double> w(at(n * n), 0.0);
+  double z = 0;
+  for (Size i = 0; i < n; ++i) {
+    for (Size j = 0; j < n; ++j) {
+      w[at(i * n + j)] =
+          i == j ? 0.0
+                 : 1 / (1 + squared(points.data() + i * dims, points.data() + j * dims, dims));
+      z += w[at(i * n + j)];
+    }
+  }
+  std::vector<double> gradient(points.size(), 0.0);
+  for (Size i = 0; i < n; ++i) {
+    for (Size j = 0; j < n; ++j) {
+      const double factor = 4 * (p[at(i * n + j)] - w[at(i * n + j)] / z) * w[at(i * n + j)];
+      for (int axis = 0; axis < dims; ++axis) {
+        gradient[at(i * dims + axis)] +=
+            factor * (points[at(i * dims + axis)] - points[at(j * dims + axis)]);
+      }
+    }
+  }
+  return gradient;
+}
+
+// Normal positions in opposite pairs, so that their mean is exactly 0.
+template <typename Real>
+std::vector<Real> start_positions(Size count, int dims, double scale) {
+  std::mt19937_64 random(41);
+  std::normal_distribution<double> normal;
+  std::vector<Real> points(at(count * dims));
+  for (Size i = 0; i + 1 < count; i += 2) {
+    for (int axis = 0; axis < dims; ++axis) {
+      points[at(i * dims + axis)] = static_cast<Real>(scale * normal(random));
+      points[at((i + 1) * dims + axis)] = -points[at(i * dims + axis)];
+    }
+  }
+  return points;
+}
+
+template <typename Real>
+std::vector<Real> positions(const Optimizer<Real>& optimizer) {
+  return optimizer.points();
+}
+
+Phase make_phase(Size iterations, double exaggeration = 1, double momentum = 0.8) {
+  Phase phase;
+  phase.iterations = iterations;
+  phase.exaggeration = exaggeration;
+  phase.momentum = momentum;
+  return phase;
+}
+
+// A short fit with both usual phases.
+template <typename Real>
+std::vector<Real> fit(const Csr<Real>& P, int dims, Method method, Size iterations, int threads) {
+  const std::vector<Real> initial = start_positions<Real>(P.view().rows(), dims, 1e-2);
+  const auto optimizer = make_optimizer(P.view(), initial.data(), dims, {method, 0.5});
+  ThreadTeam team(threads);
+  CHECK(optimizer->run(make_phase(iterations / 2, 12, 0.5), team, {}) == Stop::finished);
+  CHECK(optimizer->run(make_phase(iterations - iterations / 2), team, {}) == Stop::finished);
+  CHECK_EQUAL(optimizer->iterations(), iterations);
+  return positions(*optimizer);
+}
+
+} // namespace
+
+TEST(the_gradient_is_that_of_the_kl_divergence) {
+  constexpr Size kCount = 60;
+  const Csr<double> P = make_joint<double>(kCount, 8);
+  for_levels([&] {
+    for (int dims = 1; dims <= 3; ++dims) {
+      const check::Scope scope(std::to_string(dims) + "-D");
+      std::vector<double> points = start_positions<double>(kCount, dims, 1.5);
+      const auto optimizer = make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5});
+      ThreadTeam team(2);
+      CHECK_NEAR(optimizer->kl_divergence(team), naive_kl(P, points, dims), 1e-12);
+      CHECK(optimizer->z() > 0);
+
+      std::vector<double> expected(points.size());
+      double largest = 0;
+      for (std::size_t c = 0; c < points.size(); ++c) {
+        constexpr double kStep = 1e-5;
+        const double before = points[c];
+        points[c] = before + kStep;
+        const double above = naive_kl(P, points, dims);
+        points[c] = before - kStep;
+        const double below = naive_kl(P, points, dims);
+        points[c] = before;
+        expected[c] = (above - below) / (2 * kStep);
+        largest = std::max(largest, std::abs(expected[c]));
+      }
+      for (std::size_t c = 0; c < points.size(); ++c) {
+        const double gradient =
+            4 * (optimizer->attractive()[c] - optimizer->repulsive()[c] / optimizer->z());
+        CHECK_NEAR(gradient, expected[c], 1e-6 * largest);
+      }
+    }
+  });
+}
+
+TEST(a_run_follows_the_rule) {
+  // Twenty iterations written out from the definitions, with exaggeration, a clipped step and a
+  // mean that moves.
+  constexpr Size kCount = 40;
+  const Csr<double> P = make_joint<double>(kCount, 6);
+  for (int dims = 1; dims <= 3; ++dims) {
+    const check::Scope scope(std::to_string(dims) + "-D");
+    std::vector<double> points = make_cloud<double>(Cloud::uniform, kCount, dims);
+    for (double& value : points) {
+      value = 0.1 * value + 3;
+    }
+    Phase phase = make_phase(20, 4, 0.5);
+    phase.learning_rate = 30;
+    phase.max_step = 0.5;
+    phase.check_every = 20;
+    const auto optimizer = make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5});
+    ThreadTeam team(2);
+    optimizer->run(phase, team, {});
+
+    std::vector<double> updates(points.size(), 0.0);
+    std::vector<double> gains(points.size(), 1.0);
+    Size clipped = 0;
+    double norm = 0;
+    double kl = 0;
+    for (int iteration = 0; iteration < 20; ++iteration) {
+      const std::vector<double> gradient = naive_gradient(P, points, dims, phase.exaggeration);
+      double squared_norm = 0;
+      for (std::size_t c = 0; c < points.size(); ++c) {
+        gains[c] = std::max(updates[c] * gradient[c] < 0 ? gains[c] + 0.2 : gains[c] * 0.8, 0.01);
+        updates[c] = 0.5 * updates[c] - 30 * gains[c] * gradient[c];
+        squared_norm += gains[c] * gradient[c] * gains[c] * gradient[c];
+      }
+      norm = std::sqrt(squared_norm);
+      std::vector<double> mean(at(dims), 0.0);
+      for (std::size_t c = 0; c < points.size(); ++c) {
+        mean[c % at(dims)] += points[c] / kCount;
+      }
+      for (Size i = 0; i < kCount; ++i) {
+        double length = 0;
+        for (int axis = 0; axis < dims; ++axis) {
+          length = std::hypot(length, updates[at(i * dims + axis)]);
+        }
+        clipped += length > 0.5 ? 1 : 0;
+        for (int axis = 0; axis < dims; ++axis) {
+          const std::size_t c = at(i * dims + axis);
+          updates[c] *= length > 0.5 ? 0.5 / length : 1;
+          points[c] += updates[c] - mean[at(axis)];
+        }
+      }
+    }
+    CHECK(clipped > 0);
+    kl = naive_kl(P, points, dims);
+    for (std::size_t c = 0; c < points.size(); ++c) {
+      CHECK_NEAR(optimizer->points()[c], points[c], 1e-9);
+    }
+    CHECK_EQUAL(optimizer->last_report().iteration, 19);
+    CHECK_NEAR(optimizer->last_report().kl_divergence, kl, 1e-9);
+    CHECK_NEAR(optimizer->last_report().gradient_norm, norm, 1e-9);
+  }
+}
+
+TEST(kl_falls_over_a_run) {
+  for_reals([]<typename Real>() {
+    constexpr Size kCount = 600;
+    const Csr<Real> P = make_joint<Real>(kCount, 10);
+    for (int dims = 1; dims <= 3; ++dims) {
+      for (const Method method : kAllMethods) {
+        const check::Scope scope(std::to_string(dims) + "-D, " + name_of(method));
+        const std::vector<Real> initial = start_positions<Real>(kCount, dims, 1e-2);
+        const auto optimizer = make_optimizer(P.view(), initial.data(), dims, {method, 0.5});
+        ThreadTeam team(2);
+        std::vector<double> seen = {optimizer->kl_divergence(team)};
+        optimizer->run(make_phase(60, 12, 0.5), team, {});
+        Phase phase = make_phase(120);
+        phase.callback_every = 60;
+        optimizer->run(phase, team, [&](const Report& report) {
+          seen.push_back(report.kl_divergence);
+          return false;
+        });
+        seen.push_back(optimizer->kl_divergence(team));
+        CHECK_EQUAL(seen.size(), 4u);
+        CHECK(seen.back() < 0.8 * seen.front());
+        CHECK(seen[1] < seen[0]);
+        CHECK(seen[2] < seen[1]);
+        CHECK_EQUAL(seen[3], seen[2]); // the last report is of the final positions
+        const std::vector<Real> points = optimizer->points();
+        const std::vector<double> end(points.begin(), points.end());
+        const double tolerance =
+            method == Method::exact ? (sizeof(Real) == 4 ? 1e-5 : 1e-11) : 0.02;
+        CHECK_NEAR(seen.back(), naive_kl(P, end, dims), tolerance);
+      }
+    }
+  });
+}
+
+TEST(threads_do_not_change_the_layout) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      const Csr<Real> P = make_joint<Real>(600, 10);
+      for (int dims = 1; dims <= 3; ++dims) {
+        for (const Method method : kAllMethods) {
+          const check::Scope scope(std::to_string(dims) + "-D, " + name_of(method));
+          const std::vector<Real> expected = fit(P, dims, method, 20, 1);
+          CHECK(all_finite(std::span<const Real>(expected)));
+          for (const int threads : kThreadCounts) { // 1 again: two runs are equal
+            CHECK(same_bytes(fit(P, dims, method, 20, threads), expected));
+          }
+        }
+      }
+    });
+  });
+}
+
+TEST(threads_do_not_change_a_layout_of_several_chunks) {
+  const Csr<float> P = make_joint<float>(9000, 10);
+  const std::vector<float> expected = fit(P, 2, Method::barnes_hut, 10, 1);
+  for (const int threads : kThreadCounts) {
+    CHECK(same_bytes(fit(P, 2, Method::barnes_hut, 10, threads), expected));
+  }
+}
+
+TEST(a_cancelled_run_keeps_the_last_finished_iteration) {
+  for_reals([]<typename Real>() {
+    const Csr<Real> P = make_joint<Real>(1000, 10);
+    for (const Method method : kAllMethods) {
+      const check::Scope scope(name_of(method));
+      const std::vector<Real> initial = start_positions<Real>(1000, 2, 1e-2);
+      const auto cancelled = make_optimizer(P.view(), initial.data(), 2, {method, 0.5});
+      bool threw = false;
+      {
+        int asked = 0;
+        ThreadTeam team(3, [&] { return ++asked == 2; });
+        try {
+          cancelled->run(make_phase(1'000'000), team, {});
+        } catch (const Cancelled&) {
+          threw = true;
+        }
+      }
+      CHECK(threw);
+      CHECK(cancelled->iterations() > 0 && cancelled->iterations() < 1'000'000);
+      CHECK(all_finite(std::span<const Real>(cancelled->points())));
+
+      const auto whole = make_optimizer(P.view(), initial.data(), 2, {method, 0.5});
+      ThreadTeam team(2);
+      whole->run(make_phase(cancelled->iterations()), team, {});
+      CHECK(same_bytes(positions(*whole), positions(*cancelled)));
+
+      // And it can go on from there.
+      whole->run(make_phase(5), team, {});
+      cancelled->run(make_phase(5), team, {});
+      CHECK(same_bytes(positions(*whole), positions(*cancelled)));
+    }
+  });
+}
+
+TEST(an_update_is_never_interrupted) {
+  constexpr Size kCount = 9000;
+  Layout<double, 2> layout;
+  const std::vector<double> initial = start_positions<double>(kCount, 2, 1);
+  start_layout(layout, initial.data(), kCount);
+  const std::vector<double> pull(initial.size(), 1.0);
+  const std::vector<double> push(initial.size(), 0.0);
+  UpdateParameters<double> parameters{};
+  parameters.attraction_scale = 4;
+  parameters.learning_rate = 1;
+  parameters.max_step = 100;
+  ThreadTeam team(2, [] { return true; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(60)); // a poll is due, and would cancel
+  std::vector<UpdateSums> partials;
+  update_layout(layout, parameters, pull.data(), push.data(), partials, team);
+  for (std::size_t c = 0; c < initial.size(); ++c) {
+    CHECK_NEAR(layout.points[c], initial[c] - 4 * 0.8, 1e-12); // a gain starts at 1 and decays once
+  }
+}
+
+TEST(the_observer_sees_reports_and_can_stop) {
+  const Csr<double> P = make_joint<double>(100, 6);
+  const std::vector<double> initial = start_positions<double>(100, 2, 1);
+  const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
+  ThreadTeam team(2);
+  Phase phase = make_phase(100);
+  phase.callback_every = 7;
+  std::vector<Report> reports;
+  const Stop stop = optimizer->run(phase, team, [&](const Report& report) {
+    reports.push_back(report);
+    return reports.size() == 2;
+  });
+  CHECK(stop == Stop::observer);
+  CHECK_EQUAL(optimizer->iterations(), 14);
+  CHECK_EQUAL(reports.size(), 2u);
+  CHECK_EQUAL(reports[0].iteration, 6);
+  CHECK_EQUAL(reports[1].iteration, 13);
+  CHECK(reports[0].kl_divergence > 0 && reports[0].gradient_norm > 0);
+  CHECK_EQUAL(optimizer->last_report().iteration, 13);
+
+  // Iterations are counted on in the next phase.
+  phase.iterations = 7;
+  CHECK(optimizer->run(phase, team, [&](const Report& report) {
+    reports.push_back(report);
+    return false;
+  }) == Stop::finished);
+  CHECK_EQUAL(reports.size(), 3u);
+  CHECK_EQUAL(reports[2].iteration, 20);
+}
+
+TEST(an_exception_of_the_observer_reaches_the_caller) {
+  const Csr<double> P = make_joint<double>(100, 6);
+  const std::vector<double> initial = start_positions<double>(100, 2, 1);
+  const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
+  ThreadTeam team(2);
+  Phase phase = make_phase(100);
+  phase.callback_every = 10;
+  bool threw = false;
+  try {
+    optimizer->run(phase, team, [](const Report&) -> bool { throw std::runtime_error("no more"); });
+  } catch (const std::runtime_error&) {
+    threw = true;
+  }
+  CHECK(threw);
+  CHECK_EQUAL(optimizer->iterations(), 10);
+}
+
+TEST(no_progress_and_small_gradients_stop) {
+  const Csr<double> P = make_joint<double>(100, 6);
+  const std::vector<double> initial = start_positions<double>(100, 2, 1);
+  const auto run = [&](const Phase& phase, Size& iterations) {
+    const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
+    ThreadTeam team(2);
+    const Stop stop = optimizer->run(phase, team, {});
+    iterations = optimizer->iterations();
+    return stop;
+  };
+  Size iterations = 0;
+
+  // Without a learning rate nothing moves: KL is best at the first check, number 5, and 15
+  // iterations later patience ends.
+  Phase still = make_phase(100);
+  still.learning_rate = 0;
+  still.check_every = 5;
+  still.patience = 10;
+  CHECK(run(still, iterations) == Stop::no_progress);
+  CHECK_EQUAL(iterations, 20);
+  still.patience = -1;
+  CHECK(run(still, iterations) == Stop::finished);
+  CHECK_EQUAL(iterations, 100);
+
+  Phase moving = make_phase(60);
+  moving.check_every = 5;
+  moving.patience = 10;
+  CHECK(run(moving, iterations) == Stop::finished);
+  moving.check_every = 3;
+  moving.min_gradient_norm = 1e9;
+  CHECK(run(moving, iterations) == Stop::small_gradient);
+  CHECK_EQUAL(iterations, 3);
+  moving.check_every = 0; // no checks, no stops
+  CHECK(run(moving, iterations) == Stop::finished);
+  CHECK_EQUAL(iterations, 60);
+  CHECK(run(make_phase(0), iterations) == Stop::finished);
+  CHECK_EQUAL(iterations, 0);
+}
+
+TEST(rest_forgets_momentum_and_gains) {
+  for_reals([]<typename Real>() {
+    const Csr<Real> P = make_joint<Real>(500, 10);
+    for (const Method method : kAllMethods) {
+      for (int dims = 1; dims <= 3; ++dims) {
+        const std::vector<Real> initial = start_positions<Real>(500, dims, 1e-1);
+        ThreadTeam team(2);
+        const auto rested = make_optimizer(P.view(), initial.data(), dims, {method, 0.5});
+        const auto restless = make_optimizer(P.view(), initial.data(), dims, {method, 0.5});
+        rested->run(make_phase(10), team, {});
+        restless->run(make_phase(10), team, {});
+        const std::vector<Real> halfway = positions(*rested);
+        rested->rest();
+        CHECK(same_bytes(positions(*rested), halfway));
+        const auto fresh = make_optimizer(P.view(), halfway.data(), dims, {method, 0.5});
+        for (Optimizer<Real>* optimizer : {rested.get(), restless.get(), fresh.get()}) {
+          optimizer->run(make_phase(10), team, {});
+        }
+        // The fresh one numbers its points differently, so sums round differently.
+        const auto distance = [&](const auto& other) {
+          const std::vector<Real> a = positions(*rested);
+          const std::vector<Real> b = positions(*other);
+          double most = 0;
+          for (std::size_t c = 0; c < a.size(); ++c) {
+            most = std::max(most, std::abs(static_cast<double>(a[c]) - static_cast<double>(b[c])));
+          }
+          return most;
+        };
+        const double tolerance = method == Method::exact && sizeof(Real) == 8 ? 1e-9 : 0.02;
+        CHECK_NEAR(distance(fresh), 0, tolerance);
+        CHECK(distance(restless) > 5 * distance(fresh));
+      }
+    }
+  });
+}
+
+TEST(a_layout_stays_finite_under_brutal_settings) {
+  for_reals([]<typename Real>() {
+    const Csr<Real> P = make_joint<Real>(300, 10);
+    for (const Method method : kAllMethods) {
+      const check::Scope scope(name_of(method));
+      for (const double spread : {0.0, 1e-30, 1e11}) {
+        const std::vector<Real> initial = start_positions<Real>(300, 2, spread);
+        const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {method, 0.5});
+        ThreadTeam team(2);
+        Phase phase = make_phase(50, 100);
+        phase.learning_rate = 1e8;
+        optimizer->run(phase, team, {});
+        CHECK(all_finite(std::span<const Real>(optimizer->points())));
+        CHECK(std::isfinite(optimizer->last_report().kl_divergence));
+        CHECK(std::isfinite(optimizer->last_report().gradient_norm));
+      }
+    }
+  });
+}
+
+TEST(the_mean_stays_at_the_origin) {
+  const Csr<double> P = make_joint<double>(200, 8);
+  std::vector<double> initial = start_positions<double>(200, 2, 1);
+  for (double& value : initial) {
+    value += 1000;
+  }
+  const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
+  ThreadTeam team(2);
+  optimizer->run(make_phase(2), team, {});
+  double mean = 0;
+  for (const double value : optimizer->points()) {
+    mean += value / static_cast<double>(initial.size());
+  }
+  CHECK_NEAR(mean, 0, 1);
+}
+
+TEST(dims_outside_of_one_to_three_are_refused) {
+  const Csr<double> P = make_joint<double>(20, 3);
+  const std::vector<double> initial(80, 0.0);
+  for (const int dims : {0, 4}) {
+    bool refused = false;
+    try {
+      make_optimizer(P.view(), initial.data(), dims, {});
+    } catch (const std::invalid_argument&) {
+      refused = true;
+    }
+    CHECK(refused);
+  }
+}
+
+int main() {
+  return check::run_tests();
+}

@@ -1,0 +1,62 @@
+"""Data and layouts that several test files share."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_digits
+
+from acctsne import TSNE, quality
+
+Array = npt.NDArray[Any]
+
+
+def _frozen(array: Array) -> Array:
+    # Session-wide arrays: a test that writes to one would change what the next one sees.
+    array.flags.writeable = False
+    return array
+
+
+@pytest.fixture(scope="session")
+def digits() -> tuple[Array, Array]:
+    """All 1797 handwritten digits, 64 features, with their labels."""
+    X, y = load_digits(return_X_y=True)
+    return _frozen(X), _frozen(y)
+
+
+@pytest.fixture(scope="session")
+def some_digits(digits: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The first 400 of them, for tests that need real data but not much of it."""
+    return digits[0][:400], digits[1][:400]
+
+
+@pytest.fixture(scope="session", name="some_digits_P")
+def affinities_of_some_digits(some_digits: tuple[Array, Array]) -> csr_matrix:
+    """Joint probabilities of `some_digits` at perplexity 30, in double precision."""
+    return quality.affinities(some_digits[0], perplexity=30.0)
+
+
+@pytest.fixture(scope="session")
+def layouts(digits: tuple[Array, Array]) -> dict[str, Array]:
+    """2-D layouts on which the tree has different work to do, about 2000 points each."""
+    rng = np.random.default_rng(20240917)
+    centers = rng.uniform(-60, 60, size=(25, 2))
+    filling = rng.uniform(-22, 22, size=(2000, 2))
+    filling[:400, 0] = np.where(rng.random(400) < 0.5, -22, 22)
+    filling[:4] = [[-22, -22], [22, -22], [-22, 22], [22, 22]]
+    lattice = np.stack(np.meshgrid(np.arange(45.0), np.arange(45.0)), axis=-1).reshape(-1, 2)
+    found = {
+        # Nothing special anywhere.
+        "uniform": rng.uniform(-40, 40, size=(2000, 2)),
+        # Cells of very different occupancy, long empty stretches.
+        "clustered": centers[rng.integers(25, size=2000)] + 0.5 * rng.normal(size=(2000, 2)),
+        # Reaches every corner and two faces of the root box, the upper ones included.
+        "box_filling": filling,
+        # Fills its box too, and points lie on the borders of cells; inside, forces cancel.
+        "lattice": lattice - 22.0,
+        # What the optimiser really meets.
+        "digits": TSNE(max_iter=500, random_state=0, dtype=np.float64).fit_transform(digits[0]),
+    }
+    return {name: _frozen(layout) for name, layout in found.items()}

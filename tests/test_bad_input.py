@@ -1,0 +1,417 @@
+"""Input that is wrong, or so odd that others crash on it: a clear error, or a finite map."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.sparse import csr_matrix
+
+from acctsne import TSNE
+from acctsne._neighbors import find_neighbors
+from acctsne._validate import check_problem
+
+Array = npt.NDArray[Any]
+
+METHODS = pytest.mark.parametrize("method", ["auto", "barnes_hut", "fft", "exact"])
+DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def normal(n: int = 60, features: int = 5) -> Array:
+    return np.random.default_rng(0).normal(size=(n, features))
+
+
+def small(**parameters: Any) -> TSNE:
+    return TSNE(**{"perplexity": 5, "max_iter": 260, "random_state": 0, **parameters})
+
+
+def assert_good_map(embedding: Array, n: int, dims: int = 2) -> None:
+    assert embedding.shape == (n, dims)
+    assert np.isfinite(embedding).all()
+    assert embedding.std() > 0
+
+
+class TestNotFinite:
+    @METHODS
+    @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity")])
+    def test_in_x(self, value: float, name: str, method: str) -> None:
+        X = normal()
+        X[7, 3] = value
+        with pytest.raises(ValueError, match=f"Input X contains {name}"):
+            small(method=method).fit(X)
+
+    def test_in_sparse_x(self) -> None:
+        X = normal()
+        X[7, 3] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            small(init="random").fit(csr_matrix(X))
+
+    @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+    def test_in_init(self, value: float, name: str) -> None:
+        init = normal(60, 2)
+        init[9, 1] = value
+        with pytest.raises(ValueError, match=f"Input init contains {name}"):
+            small(init=init).fit(normal())
+
+
+class TestShape:
+    def test_empty(self) -> None:
+        with pytest.raises(ValueError, match=r"0 sample\(s\) .*minimum of 2"):
+            small().fit(np.zeros((0, 5)))
+        with pytest.raises(ValueError, match=r"0 feature\(s\) .*minimum of 1"):
+            small().fit(np.zeros((10, 0)))
+
+    def test_one_sample(self) -> None:
+        with pytest.raises(ValueError, match=r"1 sample.*minimum of 2"):
+            small().fit(normal(1))
+
+    def test_one_dimension(self) -> None:
+        with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+            small().fit(np.arange(20.0))
+
+    def test_three_dimensions(self) -> None:
+        with pytest.raises(ValueError, match=r"dim 3|3 dim|3D"):
+            small().fit(np.zeros((4, 4, 4)))
+
+    @METHODS
+    @pytest.mark.parametrize("n", [2, 3])
+    def test_smallest_number_of_samples(self, n: int, method: str) -> None:
+        # As many neighbours as the perplexity: reached, so no warning.
+        tsne = small(perplexity=n - 1, method=method)
+        assert_good_map(tsne.fit_transform(normal(n)), n)
+
+    @METHODS
+    def test_perplexity_that_few_samples_cannot_reach(self, method: str) -> None:
+        with pytest.warns(RuntimeWarning, match=r"perplexity 2\.5 with 2 neighbours"):
+            embedding = small(perplexity=2.5, method=method).fit_transform(normal(3))
+        assert_good_map(embedding, 3)
+
+    @pytest.mark.parametrize("perplexity", [60, 60.0, 1000])
+    def test_perplexity_too_large(self, perplexity: float) -> None:
+        message = rf"perplexity \({perplexity}\) must be less than n_samples \(60\)"
+        with pytest.raises(ValueError, match=message):
+            small(perplexity=perplexity).fit(normal())
+
+    @pytest.mark.parametrize("method", ["barnes_hut", "exact"])
+    @pytest.mark.parametrize("dims", [1, 2, 3])
+    def test_one_feature(self, method: str, dims: int) -> None:
+        # Fewer features than components: PCA cannot fill the layout.
+        tsne = small(n_components=dims, method=method)
+        assert_good_map(tsne.fit_transform(normal(60, 1)), 60, dims)
+
+    def test_grid_of_three_dimensions(self) -> None:
+        with pytest.raises(ValueError, match=r"n_components.*fft.*3"):
+            small(n_components=3, method="fft").fit(normal())
+
+    @METHODS
+    @pytest.mark.parametrize("dims", [4, 10])
+    def test_too_many_components(self, method: str, dims: int) -> None:
+        with pytest.raises(ValueError, match=rf"n_components.*{dims}"):
+            small(n_components=dims, method=method).fit(normal())
+
+
+class TestType:
+    @METHODS
+    @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8, bool, np.float16])
+    def test_other_numbers_are_converted(self, kind: npt.DTypeLike, method: str) -> None:
+        X = normal() > 0 if kind is bool else (4 * np.abs(normal())).astype(kind)
+        tsne = small(method=method)
+        assert_good_map(tsne.fit_transform(X), 60)
+        # What the map is made from is what the same numbers as float64 give.
+        found = find_neighbors(check_problem(tsne, X))
+        expected = find_neighbors(check_problem(tsne, X.astype(np.float64)))
+        np.testing.assert_array_equal(found, expected)
+
+    def test_large_integers_keep_their_differences(self) -> None:
+        # float32 has 24 bits: it would merge neighbouring integers here.
+        X = np.random.default_rng(0).integers(0, 50, size=(60, 5))
+        far = small().fit_transform(X + 2**30)
+        np.testing.assert_array_equal(far, small().fit_transform((X + 2**30).astype(np.float64)))
+
+    def test_lists(self) -> None:
+        expected = small().fit_transform(normal())
+        np.testing.assert_array_equal(small().fit_transform(normal().tolist()), expected)
+
+    def test_complex(self) -> None:
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            small().fit(normal() + 1j)
+
+    def test_object_of_numbers(self) -> None:
+        assert_good_map(small().fit_transform(normal().astype(object)), 60)
+
+    def test_object_of_anything(self) -> None:
+        X = normal().astype(object)
+        X[3, 3] = {}
+        with pytest.raises((TypeError, ValueError), match="dict"):
+            small().fit(X)
+
+    def test_text(self) -> None:
+        with pytest.raises(ValueError, match="could not convert string to float"):
+            small().fit(np.full((10, 2), "a"))
+
+    def test_memory_order_and_strides_do_not_matter(self) -> None:
+        X = normal()
+        expected = small().fit_transform(X)
+        wide = np.zeros((120, 10))
+        wide[::2, ::2] = X
+        for same in (np.asfortranarray(X), wide[::2, ::2], X[::-1][::-1]):
+            np.testing.assert_array_equal(small().fit_transform(same), expected)
+
+    def test_byte_order_does_not_matter(self) -> None:
+        X = normal()
+        swapped = X.astype(X.dtype.newbyteorder())
+        np.testing.assert_array_equal(small().fit_transform(swapped), small().fit_transform(X))
+
+    def test_read_only(self) -> None:
+        X = normal()
+        X.flags.writeable = False
+        assert_good_map(small().fit_transform(X), 60)
+
+    @pytest.mark.parametrize("dtype", [np.int32, np.float16, np.complex64, "O"])
+    def test_layout_dtype(self, dtype: Any) -> None:
+        with pytest.raises(ValueError, match=r"numpy\.float32 or numpy\.float64; got"):
+            small(dtype=dtype).fit(normal())
+
+    def test_layout_dtype_that_is_none(self) -> None:
+        with pytest.raises(TypeError, match="got 'nonsense'"):
+            small(dtype="nonsense").fit(normal())
+
+
+class TestInit:
+    @pytest.mark.parametrize("shape", [(59, 2), (60, 3), (60,), (60, 2, 1), (0, 2)])
+    def test_wrong_shape(self, shape: tuple[int, ...]) -> None:
+        with pytest.raises(ValueError, match="init has shape") as caught:
+            small(init=np.zeros(shape)).fit(normal())
+        assert str(shape) in str(caught.value)
+        assert "(60, 2)" in str(caught.value)
+
+    @DTYPES
+    @pytest.mark.parametrize("size", [1e13, 1e30, 1e200, 1e308])
+    def test_too_large(self, size: float, dtype: npt.DTypeLike) -> None:
+        init = normal(60, 2)
+        init[0, 0] = -size
+        with pytest.raises(ValueError, match="init has a coordinate of size") as caught:
+            small(init=init, dtype=dtype).fit(normal())
+        assert f"{size:g}" in str(caught.value)
+        assert "1e+12" in str(caught.value)
+
+    @DTYPES
+    @pytest.mark.parametrize("size", [1e-300, 1e-20, 1e6, 1e11])
+    @METHODS
+    def test_of_any_size(self, size: float, method: str, dtype: npt.DTypeLike) -> None:
+        tsne = small(init=size * normal(60, 2), dtype=dtype, method=method)
+        embedding = tsne.fit_transform(normal())
+        assert np.isfinite(embedding).all()
+        assert np.isfinite(tsne.kl_divergence_)
+
+    @METHODS
+    @pytest.mark.parametrize("place", [0.0, 3.5])
+    def test_all_points_in_one_place(self, place: float, method: str) -> None:
+        # They feel no force from each other until something parts them.
+        tsne = small(init=np.full((60, 2), place), method=method)
+        embedding = tsne.fit_transform(normal())
+        assert_good_map(embedding, 60)
+        assert len(np.unique(embedding, axis=0)) == 60
+
+    @METHODS
+    def test_some_points_in_one_place(self, method: str) -> None:
+        init = 1e-4 * normal(60, 2)
+        init[10:30] = init[10]
+        embedding = small(init=init, method=method).fit_transform(normal())
+        assert len(np.unique(embedding, axis=0)) == 60
+
+    def test_integers(self) -> None:
+        init = np.arange(120).reshape(60, 2)
+        expected = small(init=init.astype(np.float32)).fit_transform(normal())
+        np.testing.assert_array_equal(small(init=init).fit_transform(normal()), expected)
+
+    def test_complex(self) -> None:
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            small(init=normal(60, 2) + 1j).fit(normal())
+
+
+class TestDuplicates:
+    @METHODS
+    @DTYPES
+    @pytest.mark.parametrize("value", [0.0, 1.0, -1e9])
+    def test_constant_data(self, value: float, method: str, dtype: npt.DTypeLike) -> None:
+        with pytest.warns(RuntimeWarning, match="no row can reach perplexity 5"):
+            embedding = small(method=method, dtype=dtype).fit_transform(np.full((60, 5), value))
+        assert_good_map(embedding, 60)
+
+    @METHODS
+    def test_every_sample_many_times(self, method: str) -> None:
+        # 20 copies each: more than the perplexity asked for.
+        X = np.repeat(normal(6), 20, axis=0)
+        with pytest.warns(RuntimeWarning, match="duplicates of each other"):
+            embedding = small(method=method, max_iter=500).fit_transform(X)
+        assert_good_map(embedding, 120)
+        # Copies stay together: nearer to their own kind than to any other.
+        centers = embedding.reshape(6, 20, 2).mean(axis=1)
+        to_centers = np.linalg.norm(embedding[:, None] - centers[None], axis=-1)
+        np.testing.assert_array_equal(to_centers.argmin(axis=1), np.repeat(np.arange(6), 20))
+
+    @METHODS
+    def test_a_few_duplicates(self, method: str) -> None:
+        X = normal()
+        X[20:23] = X[20]
+        assert_good_map(small(method=method).fit_transform(X), 60)
+
+    @METHODS
+    def test_constant_but_for_one(self, method: str) -> None:
+        X = np.zeros((60, 5))
+        X[0] = 1
+        with pytest.warns(RuntimeWarning, match="no row can reach perplexity 5"):
+            embedding = small(method=method).fit_transform(X)
+        assert_good_map(embedding, 60)
+
+
+class TestScale:
+    @METHODS
+    @DTYPES
+    @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-30, 1e30, 1e150, 1e200, 1e307])
+    def test_huge_and_tiny(self, scale: float, method: str, dtype: npt.DTypeLike) -> None:
+        X = normal() * scale / np.abs(normal()).max()
+        tsne = small(method=method, dtype=dtype)
+        embedding = tsne.fit_transform(X)
+        assert_good_map(embedding, 60)
+        assert np.isfinite(tsne.kl_divergence_)
+        # The unit of the data must not matter: as good as the map of the same data near 1.
+        plain = small(method=method, dtype=dtype).fit(normal() / np.abs(normal()).max())
+        assert tsne.kl_divergence_ < 1.25 * plain.kl_divergence_
+
+    @pytest.mark.parametrize("scale", [1e-38, 1e-30, 1e30, 3e38])
+    def test_float32_data(self, scale: float) -> None:
+        X = (normal() / np.abs(normal()).max() * scale).astype(np.float32)
+        assert_good_map(small().fit_transform(X), 60)
+
+    @METHODS
+    def test_both_limits_of_float64(self, method: str) -> None:
+        # Even a difference overflows here.
+        X = np.where(normal() > 0, 1.7e308, -1.7e308)
+        embedding = small(method=method).fit_transform(X)
+        assert_good_map(embedding, 60)
+
+    @METHODS
+    def test_features_of_1e9_beside_1e_minus_9(self, method: str) -> None:
+        X = normal() * [1e9, 1e-9, 1.0, 1e9, 1e-9]
+        assert_good_map(small(method=method).fit_transform(X), 60)
+
+    @METHODS
+    def test_samples_of_1e9_beside_1e_minus_9(self, method: str) -> None:
+        X = normal()
+        X[:30] *= 1e9
+        X[30:] *= 1e-9
+        tsne = small(method=method)
+        assert_good_map(tsne.fit_transform(X), 60)
+        assert np.isfinite(tsne.kl_divergence_)
+
+    @METHODS
+    def test_one_outlier(self, method: str) -> None:
+        X = normal()
+        X[0] = 1e15
+        tsne = small(method=method)
+        assert_good_map(tsne.fit_transform(X), 60)
+        assert np.isfinite(tsne.kl_divergence_)
+
+    # The others are so close beside it that the squares of their distances vanish; saying that
+    # they look like duplicates is right.
+    @METHODS
+    @pytest.mark.filterwarnings("ignore:no row can reach perplexity:RuntimeWarning")
+    def test_one_outlier_beyond_measure(self, method: str) -> None:
+        X = normal()
+        X[0] = 1e200
+        tsne = small(method=method)
+        assert_good_map(tsne.fit_transform(X), 60)
+        assert np.isfinite(tsne.kl_divergence_)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {"learning_rate": 1e-30},
+            {"learning_rate": 1e10},
+            {"learning_rate": 1e30},
+            {"learning_rate": 1e300},
+            {"early_exaggeration": 1e10},
+            {"early_exaggeration": 1e30},
+            {"early_exaggeration": 1e300},
+        ],
+    )
+    @pytest.mark.parametrize("schedule", ["fast", "sklearn"])
+    @METHODS
+    def test_absurd_parameters(
+        self, parameters: dict[str, float], schedule: str, method: str
+    ) -> None:
+        # Points may fly far apart, but not out of the numbers without a word.
+        tsne = small(schedule=schedule, method=method, **parameters)
+        refusal = None
+        try:
+            tsne.fit(normal())
+        except ValueError as error:
+            refusal = str(error)
+        if refusal is None:
+            assert np.isfinite(tsne.embedding_).all()
+            assert np.isfinite(tsne.kl_divergence_)
+        else:
+            ((name, value),) = parameters.items()
+            assert name in refusal
+            assert f"{value:g}" in refusal
+
+
+class TestPrecomputed:
+    @staticmethod
+    def distances() -> Array:
+        X = normal()
+        between: Array = np.sqrt(np.square(X[:, None] - X[None]).sum(axis=-1))
+        return between
+
+    @METHODS
+    def test_negative(self, method: str) -> None:
+        D = self.distances()
+        D[3, 5] = D[5, 3] = -0.5
+        with pytest.raises(ValueError, match=r"precomputed.*positive distances"):
+            small(metric="precomputed", init="random", method=method).fit(D)
+
+    @METHODS
+    def test_not_square(self, method: str) -> None:
+        with pytest.raises(ValueError, match=r"square distance matrix; got shape \(60, 59\)"):
+            small(metric="precomputed", init="random", method=method).fit(self.distances()[:, :59])
+
+    def test_init_by_pca(self) -> None:
+        with pytest.raises(ValueError, match='init="pca" cannot be used with metric="precomputed"'):
+            small(metric="precomputed").fit(self.distances())
+
+    def test_sparse_and_exact(self) -> None:
+        tsne = small(metric="precomputed", init="random", method="exact")
+        with pytest.raises(TypeError, match='method="exact" does not accept sparse'):
+            tsne.fit(csr_matrix(self.distances()))
+
+    @METHODS
+    @pytest.mark.parametrize("scale", [1e-300, 1e200, 1e308])
+    def test_huge_and_tiny(self, scale: float, method: str) -> None:
+        D = self.distances()
+        tsne = small(metric="precomputed", init="random", method=method)
+        assert_good_map(tsne.fit_transform(D / D.max() * scale), 60)
+
+    @METHODS
+    def test_diagonal_is_not_looked_at(self, method: str) -> None:
+        tsne = small(metric="precomputed", init="random", method=method)
+        D = self.distances()
+        expected = tsne.fit_transform(D)
+        np.testing.assert_array_equal(tsne.fit_transform(D + 1e-9 * np.eye(60)), expected)
+
+    @METHODS
+    def test_all_zero(self, method: str) -> None:
+        tsne = small(metric="precomputed", init="random", method=method)
+        with pytest.warns(RuntimeWarning, match="no row can reach perplexity 5"):
+            assert_good_map(tsne.fit_transform(np.zeros((60, 60))), 60)
+
+
+def test_a_failed_fit_leaves_the_estimator_usable() -> None:
+    tsne = small()
+    with pytest.raises(ValueError, match="NaN"):
+        tsne.fit(np.full((60, 5), np.nan))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_good_map(tsne.fit_transform(normal()), 60)

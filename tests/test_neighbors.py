@@ -1,0 +1,232 @@
+"""The nearest neighbours: native Euclidean search, other metrics, sparse and precomputed input."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+
+from acctsne import TSNE, _core, quality
+from acctsne._affinities import joint_probabilities
+from acctsne._init import initial_layout
+from acctsne._neighbors import find_neighbors
+from acctsne._validate import check_problem
+
+Array = npt.NDArray[Any]
+
+
+def native(X: Array, k: int, threads: int = 2) -> tuple[Array, Array]:
+    indices, squared, scale = _core.nearest_neighbors(X, k, True, threads)
+    unscaled: Array = np.asarray(squared, dtype=np.float64) / scale**2
+    return np.asarray(indices), unscaled
+
+
+def found_by(tsne: TSNE, X: Any) -> tuple[Array, Array]:
+    return find_neighbors(check_problem(tsne, X))
+
+
+def affinities_by(tsne: TSNE, X: Any) -> Array:
+    indices, squared = found_by(tsne, X)
+    dense: Array = (
+        joint_probabilities(indices, squared, float(tsne.perplexity), 2).to_scipy().toarray()
+    )
+    return dense
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("rows", "features", "k"),
+    [
+        (2, 1, 1),
+        (50, 3, 49),  # everybody is a neighbour: no filter
+        (517, 5, 91),
+        (1003, 1, 10),  # one feature
+        (700, 300, 20),  # many features: blocks of few queries
+    ],
+)
+def test_equals_brute_force(rows: int, features: int, k: int, dtype: npt.DTypeLike) -> None:
+    X = np.random.default_rng(rows).normal(size=(rows, features)).astype(dtype)
+    indices, squared = native(X, k)
+    assert indices.dtype == np.int32
+    # The reference in double precision, whatever X is: so do we.
+    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(X.astype(np.float64))
+    distances, expected = search.kneighbors()
+    np.testing.assert_allclose(np.sqrt(squared), distances, rtol=1e-7, atol=1e-7)
+    # Where the indices differ, the distances are equal to the last bit.
+    all_pairs = cdist(X.astype(np.float64), X.astype(np.float64))
+    query, place = np.nonzero(indices != expected)
+    np.testing.assert_array_equal(
+        all_pairs[query, indices[query, place]], all_pairs[query, expected[query, place]]
+    )
+    assert len(query) < 0.001 * indices.size
+
+
+def test_digits_with_their_ties(digits: tuple[Array, Array]) -> None:
+    # Integers: distances are exact, and many are equal. The order among equals is by index.
+    X = np.ascontiguousarray(digits[0])
+    indices, squared = native(X, 91)
+    all_pairs = cdist(X, X, "sqeuclidean")
+    np.fill_diagonal(all_pairs, np.inf)
+    expected = np.argsort(all_pairs, axis=1, kind="stable")[:, :91]
+    np.testing.assert_array_equal(indices, expected)
+    np.testing.assert_array_equal(squared, np.take_along_axis(all_pairs, expected, axis=1))
+
+
+def test_duplicates_are_neighbors_of_each_other() -> None:
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 30, axis=0)
+    indices, squared = native(X, 29)
+    assert not squared.any()
+    np.testing.assert_array_equal(
+        indices // 30, np.repeat(np.arange(20), 30)[:, None].repeat(29, 1)
+    )
+    assert (indices != np.arange(600)[:, None]).all()
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-20, 1e20, 1e200])
+def test_unit_of_the_data_does_not_matter(factor: float) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    expected, expected_squared = native(X, 15)
+    indices, squared, scale = _core.nearest_neighbors(X * factor, 15, True, 2)
+    np.testing.assert_array_equal(indices, expected)
+    ratio = np.asarray(squared) / expected_squared
+    np.testing.assert_allclose(ratio, (factor * scale) ** 2, rtol=1e-9)
+
+
+class TestOffset:
+    """Float64 data far from the origin: |x|^2 - 2 x.y + |y|^2 would cancel to nothing."""
+
+    OFFSET = 1e9
+
+    def test_neighbors_exactly_where_the_offset_rounds_nothing(self) -> None:
+        # Multiples of the spacing of doubles at 1e9: adding the offset is exact.
+        spacing = 2.0**-23
+        X = np.round(np.random.default_rng(0).normal(size=(600, 6)) / spacing) * spacing
+        shifted = X + self.OFFSET
+        np.testing.assert_array_equal(shifted - self.OFFSET, X)
+        for found, expected in zip(native(shifted, 30), native(X, 30), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+    def test_distances_to_the_rounding_of_the_offset(self) -> None:
+        X = np.random.default_rng(1).normal(size=(600, 6))
+        _, squared = native(X + self.OFFSET, 30)
+        _, expected = native(X, 30)
+        # Each coordinate moves by up to 2^-24, twice in a difference, over 6 features.
+        np.testing.assert_allclose(
+            np.sqrt(squared), np.sqrt(expected), rtol=0, atol=2 * 2.0**-24 * np.sqrt(6)
+        )
+
+    def test_initial_layout(self, digits: tuple[Array, Array]) -> None:
+        # Principal axes do not depend on where the origin is.
+        X = digits[0]
+        rng = np.random.RandomState(0)
+        near = initial_layout(check_problem(TSNE(), X), rng)
+        far = initial_layout(check_problem(TSNE(), X + self.OFFSET), rng)
+        for axis in range(2):
+            assert abs(np.corrcoef(near[:, axis], far[:, axis])[0, 1]) > 0.999
+
+    def test_embedding_is_as_good(self, some_digits: tuple[Array, Array]) -> None:
+        X, y = some_digits
+        P = quality.affinities(X)
+        near = TSNE(random_state=0, max_iter=500).fit_transform(X)
+        far = TSNE(random_state=0, max_iter=500).fit_transform(X + self.OFFSET)
+        assert quality.exact_kl(None, far, P=P) < 1.1 * quality.exact_kl(None, near, P=P)
+        assert quality.label_agreement(far, y) > quality.label_agreement(near, y) - 0.02
+
+
+def by_callable(x: Array, y: Array) -> float:
+    return float(np.abs(x - y).max())
+
+
+@pytest.mark.parametrize("method", ["barnes_hut", "exact"])
+@pytest.mark.parametrize(
+    ("metric", "params", "reference"),
+    [
+        ("manhattan", None, {"metric": "cityblock"}),
+        ("cosine", None, {"metric": "cosine"}),
+        ("chebyshev", None, {"metric": "chebyshev"}),
+        (by_callable, None, {"metric": "chebyshev"}),
+        ("mahalanobis", {"VI": np.diag([3.0, 2.0, 1.0])},
+         {"metric": "mahalanobis", "VI": np.diag([3.0, 2.0, 1.0])}),
+        ("seuclidean", {"V": np.array([1.0, 4.0, 9.0])},
+         {"metric": "seuclidean", "V": np.array([1.0, 4.0, 9.0])}),
+    ],
+)  # fmt: skip
+def test_other_metrics(
+    metric: str | Callable[..., float],
+    params: dict[str, Any] | None,
+    reference: dict[str, Any],
+    method: str,
+) -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3)) * [1.0, 2.0, 3.0]
+    tsne = TSNE(
+        metric=metric, metric_params=params, method=method, perplexity=6, dtype=np.float64, n_jobs=2
+    )
+    indices, squared = found_by(tsne, X)
+    distances = cdist(X, X, **reference)
+    k = 19 if method == "barnes_hut" else 79
+    assert indices.shape == (80, k)
+    assert (indices != np.arange(80)[:, None]).all()
+    # It is the square that enters, in a unit that is common to all.
+    of_found = np.square(np.take_along_axis(distances, indices.astype(np.intp), axis=1))
+    np.testing.assert_allclose(squared / squared.max(), of_found / of_found.max(), atol=1e-9)
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.square(np.sort(distances, axis=1)[:, :k])
+    np.testing.assert_allclose(np.sort(of_found, axis=1), nearest, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["barnes_hut", "exact"])
+def test_sparse_equals_dense(method: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 12)) * (rng.random((90, 12)) < 0.4)
+    tsne = TSNE(method=method, perplexity=7, dtype=np.float64, init="random", random_state=0)
+    P = affinities_by(tsne, csr_matrix(X))
+    np.testing.assert_allclose(P, affinities_by(tsne, X), atol=1e-12, rtol=1e-7)
+    assert np.isfinite(tsne.set_params(max_iter=250).fit_transform(csr_matrix(X))).all()
+
+
+@pytest.mark.parametrize("method", ["barnes_hut", "exact"])
+def test_precomputed_equals_direct(method: str) -> None:
+    X = np.random.default_rng(0).normal(size=(90, 4))
+    direct = TSNE(method=method, perplexity=7, dtype=np.float64)
+    given = TSNE(method=method, perplexity=7, dtype=np.float64, metric="precomputed", init="random")
+    P = affinities_by(given, cdist(X, X))
+    np.testing.assert_allclose(P, affinities_by(direct, X), atol=1e-15, rtol=1e-7)
+
+
+def test_precomputed_sparse_graph_equals_direct() -> None:
+    X = np.random.default_rng(0).normal(size=(90, 4))
+    # As KNeighborsTransformer makes it: one neighbour more than int(3 * 7 + 1), for the self edge.
+    graph = kneighbors_graph(X, 23, mode="distance", include_self=True)
+    direct = TSNE(perplexity=7, dtype=np.float64)
+    given = TSNE(perplexity=7, dtype=np.float64, metric="precomputed", init="random")
+    P = affinities_by(given, graph)
+    np.testing.assert_allclose(P, affinities_by(direct, X), atol=1e-15, rtol=1e-7)
+
+
+def test_precomputed_sparse_graph_keeps_zero_distances() -> None:
+    # Duplicates are stored zeros in the graph; they are neighbours, not missing entries.
+    X = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 2, axis=0)
+    graph = kneighbors_graph(X, 17, mode="distance", include_self=True)
+    tsne = TSNE(perplexity=5, metric="precomputed", init="random")
+    indices, squared = found_by(tsne, graph)
+    np.testing.assert_array_equal(indices[:, 0], np.arange(60) ^ 1)
+    assert not squared[:, 0].any()
+
+
+def test_graph_with_too_few_neighbors() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    graph = kneighbors_graph(X, 5, mode="distance")
+    tsne = TSNE(perplexity=5, metric="precomputed", init="random")
+    with pytest.raises(ValueError, match=r"17 neighbors per samples are required.* only 5"):
+        tsne.fit(graph)
+
+
+def test_metric_that_gives_no_number() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    tsne = TSNE(metric=lambda _x, _y: float("nan"), perplexity=3, method="exact")
+    with pytest.raises(ValueError, match="not finite"):
+        tsne.fit(X)

@@ -1,0 +1,188 @@
+"""The referee's figures, against plain NumPy and scikit-learn."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist
+from scipy.stats import mode
+from sklearn.neighbors import NearestNeighbors
+
+from acctsne import quality
+
+Array = npt.NDArray[Any]
+
+
+def plain_kl(P: Array, Y: Array) -> float:
+    w = 1 / (1 + cdist(Y, Y, "sqeuclidean"))
+    np.fill_diagonal(w, 0)
+    Q = w / w.sum()
+    some = P > 0
+    return float((P[some] * np.log(P[some] / Q[some])).sum())
+
+
+@pytest.fixture
+def layout() -> Array:
+    return 8 * np.random.default_rng(5).normal(size=(400, 2))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("spread", [1e-4, 1.0, 1e3])
+def test_exact_kl(some_digits_P: csr_matrix, dims: int, spread: float) -> None:
+    Y = spread * np.random.default_rng(dims).normal(size=(400, dims))
+    expected = plain_kl(some_digits_P.toarray(), Y)
+    assert quality.exact_kl(None, Y, P=some_digits_P) == pytest.approx(expected, rel=1e-10)
+
+
+def test_exact_kl_from_the_data(
+    some_digits: tuple[Array, Array], some_digits_P: csr_matrix, layout: Array
+) -> None:
+    from_data = quality.exact_kl(some_digits[0], layout, perplexity=30.0, n_jobs=1)
+    assert from_data == quality.exact_kl(None, layout, P=some_digits_P, n_jobs=2)
+
+
+def test_exact_kl_takes_a_float32_embedding(some_digits_P: csr_matrix, layout: Array) -> None:
+    single = layout.astype(np.float32)
+    expected = quality.exact_kl(None, single.astype(np.float64), P=some_digits_P)
+    assert quality.exact_kl(None, single, P=some_digits_P) == expected
+
+
+def test_exact_kl_of_what_p_describes_is_zero() -> None:
+    # Three points, equally far in the layout and in P.
+    P = csr_matrix((np.ones((3, 3)) - np.eye(3)) / 6)
+    Y = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+    assert quality.exact_kl(None, Y, P=P) == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_exact_z(dims: int) -> None:
+    Y = 5 * np.random.default_rng(dims).normal(size=(333, dims))
+    w = 1 / (1 + cdist(Y, Y, "sqeuclidean"))
+    assert quality.exact_z(Y) == pytest.approx(w.sum() - 333, rel=1e-12)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_force_error_of_exact_is_rounding(dims: int) -> None:
+    Y = 10 * np.random.default_rng(0).normal(size=(700, dims))
+    assert quality.force_error(Y, "exact", dtype=np.float32) < 1e-5
+    assert quality.force_error(Y, "exact", dtype=np.float64) < 1e-12
+
+
+def test_force_error_grows_with_the_angle(layouts: dict[str, Array]) -> None:
+    errors = [quality.force_error(layouts["digits"], angle=a) for a in (0.0, 0.2, 0.5, 0.8)]
+    assert errors == sorted(errors)
+    assert errors[0] < 1e-5 < errors[1]
+
+
+def test_affinities(some_digits: tuple[Array, Array], some_digits_P: csr_matrix) -> None:
+    P = some_digits_P
+    assert P.dtype == np.float64
+    assert P.shape == (400, 400)
+    assert P.sum() == pytest.approx(1.0, abs=1e-12)
+    assert abs(P - P.T).max() == 0
+    # Each row names its int(3 * 30 + 1) neighbours at least.
+    assert np.diff(P.indptr).min() >= 91
+
+
+def test_affinities_of_an_integer_perplexity(some_digits: tuple[Array, Array]) -> None:
+    as_int = quality.affinities(some_digits[0], perplexity=30)
+    as_float = quality.affinities(some_digits[0], perplexity=30.0)
+    assert as_int.dtype == as_float.dtype == np.float64
+    np.testing.assert_array_equal(as_int.data, as_float.data)
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 10, 50])
+def test_neighbor_preservation(layout: Array, n_neighbors: int) -> None:
+    # Continuous data: no ties for the two searches to break differently.
+    X = np.random.default_rng(0).normal(size=(400, 6))
+    X[:, :2] += layout
+
+    def neighbors(of: Array) -> list[set[int]]:
+        search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(of)
+        return [set(row.tolist()) for row in search.kneighbors(return_distance=False)]
+
+    pairs = zip(neighbors(X), neighbors(layout), strict=True)
+    expected = np.mean([len(a & b) / n_neighbors for a, b in pairs])
+    found = quality.neighbor_preservation(X, layout, n_neighbors)
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert 0 < found < 1
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 5, 10])
+def test_label_agreement(n_neighbors: int) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(4, size=300)
+    Y = np.stack([np.cos(labels), np.sin(labels)], axis=1) + 0.5 * rng.normal(size=(300, 2))
+    # Without an argument, kneighbors() leaves the point itself out; mode() takes the smallest of
+    # labels with as many votes.
+    search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(Y)
+    voted = mode(labels[search.kneighbors(return_distance=False)], axis=1).mode
+    found = quality.label_agreement(Y, labels, n_neighbors)
+    assert found == pytest.approx((voted == labels).mean(), abs=1e-12)
+    assert 0.3 < found < 1
+    names = np.array(["a", "b", "c", "d"])[labels]
+    assert quality.label_agreement(Y, names, n_neighbors) == found
+
+
+class TestBadInput:
+    Y = np.random.default_rng(0).normal(size=(30, 2))
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_not_finite(self, value: float) -> None:
+        Y = self.Y.copy()
+        Y[3, 1] = value
+        for figure in (
+            lambda: quality.exact_z(Y),
+            lambda: quality.force_error(Y),
+            lambda: quality.exact_kl(self.Y, Y, perplexity=5),
+            lambda: quality.exact_kl(Y, self.Y, perplexity=5),
+            lambda: quality.label_agreement(Y, np.zeros(30)),
+            lambda: quality.neighbor_preservation(self.Y, Y),
+            lambda: quality.affinities(Y, perplexity=5),
+        ):
+            with pytest.raises(ValueError, match=r"NaN|infinity"):
+                figure()
+
+    def test_too_many_dimensions(self) -> None:
+        with pytest.raises(ValueError, match="4 columns; embeddings of 1 to 3"):
+            quality.exact_z(np.zeros((5, 4)))
+
+    def test_not_a_table(self) -> None:
+        with pytest.raises(ValueError, match="2D array"):
+            quality.exact_z(np.zeros(5))
+
+    def test_single_point(self) -> None:
+        with pytest.raises(ValueError, match="minimum of 2"):
+            quality.exact_z([[0.0, 0.0]])
+
+    def test_rows_differ(self, some_digits_P: csr_matrix) -> None:
+        with pytest.raises(ValueError, match=r"\(400, 400\).* 30 rows"):
+            quality.exact_kl(None, self.Y, P=some_digits_P)
+        with pytest.raises(ValueError, match=r"inconsistent .*\[30, 29\]"):
+            quality.neighbor_preservation(self.Y, self.Y[:29])
+        with pytest.raises(ValueError, match=r"inconsistent .*\[30, 29\]"):
+            quality.label_agreement(self.Y, np.zeros(29))
+
+    @pytest.mark.parametrize("n_neighbors", [0, 30])
+    def test_number_of_neighbors(self, n_neighbors: int) -> None:
+        with pytest.raises(ValueError, match=rf"n_samples - 1 \(29\); got {n_neighbors}"):
+            quality.label_agreement(self.Y, np.zeros(30), n_neighbors)
+
+    @pytest.mark.parametrize("perplexity", [-1.0, 0.0, 30.0, np.nan])
+    def test_perplexity(self, perplexity: float) -> None:
+        with pytest.raises(ValueError, match=rf"n_samples \(30\); got {perplexity}"):
+            quality.affinities(self.Y, perplexity)
+
+    def test_unknown_method(self) -> None:
+        with pytest.raises(ValueError, match="umap"):
+            quality.force_error(self.Y, "umap")
+
+    def test_dtype(self) -> None:
+        with pytest.raises((TypeError, ValueError), match=r"float32 or numpy\.float64.*int"):
+            quality.force_error(self.Y, dtype=np.int32)
+
+    def test_n_jobs(self) -> None:
+        with pytest.raises(ValueError, match="n_jobs == 0"):
+            quality.exact_z(self.Y, n_jobs=0)

@@ -1,0 +1,251 @@
+"""Threads, processes and signals."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from acctsne import TSNE
+from acctsne._threads import available_cores, effective_threads, limited_libraries
+
+Array = npt.NDArray[Any]
+
+
+def data(seed: int, n: int = 700) -> Array:
+    return np.random.default_rng(seed).normal(size=(n, 8))
+
+
+def fit_bytes(seed: int, **parameters: Any) -> bytes:
+    tsne = TSNE(perplexity=10, max_iter=250, random_state=0, n_jobs=2, **parameters)
+    return bytes(tsne.fit_transform(data(seed)).tobytes())
+
+
+class TestHowMany:
+    @pytest.fixture(autouse=True)
+    def six_cores(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # What the machine has is joblib's to find out; what we make of it is ours.
+        monkeypatch.setattr("acctsne._threads.joblib.cpu_count", lambda: 6)
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+    @pytest.mark.parametrize(
+        ("n_jobs", "threads"),
+        [(None, 6), (-1, 6), (-2, 5), (-6, 1), (-7, 1), (-100, 1), (1, 1), (3, 3), (64, 64)],
+    )
+    def test_n_jobs(self, n_jobs: int | None, threads: int) -> None:
+        assert effective_threads(n_jobs) == threads
+
+    def test_n_jobs_zero(self) -> None:
+        with pytest.raises(ValueError, match="n_jobs == 0"):
+            effective_threads(0)
+
+    @pytest.mark.parametrize(
+        ("variable", "cores"),
+        [("1", 1), ("4", 4), ("100", 6), (" 3 ", 3), ("2,4", 2), ("", 6), ("0", 6), ("many", 6)],
+    )
+    def test_omp_num_threads(
+        self, monkeypatch: pytest.MonkeyPatch, variable: str, cores: int
+    ) -> None:
+        monkeypatch.setenv("OMP_NUM_THREADS", variable)
+        assert available_cores() == cores
+        assert effective_threads(None) == cores
+        assert effective_threads(-1) == cores
+        assert effective_threads(-2) == max(1, cores - 1)
+        assert effective_threads(5) == 5  # an explicit count is the user's word
+
+
+def test_libraries_are_limited_and_released() -> None:
+    from threadpoolctl import threadpool_info
+
+    def counts() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info()]
+
+    before = counts()
+    assert before  # NumPy's BLAS at least
+    with limited_libraries(1):
+        assert set(counts()) == {1}
+    assert counts() == before
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_native_threads_end_with_the_call(n_jobs: int) -> None:
+    def native_threads() -> int:
+        return len(os.listdir("/proc/self/task"))
+
+    TSNE(perplexity=10, max_iter=250, n_jobs=n_jobs).fit(data(0))  # starts BLAS's own, which stay
+    before = native_threads()
+    TSNE(perplexity=10, max_iter=250, n_jobs=n_jobs).fit(data(0))
+    assert native_threads() == before
+
+
+# A child forked while other threads exist is what is tested here; Python warns of it.
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+class TestFork:
+    def test_child_can_fit_after_its_parent(self) -> None:
+        expected = fit_bytes(1)
+        context = multiprocessing.get_context("fork")
+        with context.Pool(2) as pool:
+            found = pool.map_async(fit_bytes, [1, 1, 2]).get(timeout=60)
+        assert found == [expected, expected, fit_bytes(2)]
+
+    def test_child_forked_while_another_thread_fits(self) -> None:
+        expected = fit_bytes(1)
+        under_way = threading.Event()
+        may_end = threading.Event()
+
+        def callback(*_: Any) -> bool:
+            under_way.set()
+            return may_end.is_set()
+
+        def fit_long() -> None:
+            TSNE(max_iter=1_000_000, n_jobs=2, callback=callback, callback_every=5).fit(data(3))
+
+        worker = threading.Thread(target=fit_long)
+        worker.start()
+        try:
+            assert under_way.wait(timeout=60)
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                assert pool.apply_async(fit_bytes, (1,)).get(timeout=60) == expected
+        finally:
+            may_end.set()
+            worker.join(timeout=60)
+        assert not worker.is_alive()
+
+
+@pytest.mark.parametrize("method", ["barnes_hut", "exact"])
+def test_fits_in_two_python_threads_at_once(method: str) -> None:
+    expected = [fit_bytes(seed, method=method) for seed in (1, 2)]
+    found: list[bytes | None] = [None, None]
+    together = threading.Barrier(2)
+
+    def fit(place: int) -> None:
+        together.wait(timeout=60)
+        found[place] = fit_bytes(place + 1, method=method)
+
+    workers = [threading.Thread(target=fit, args=(place,)) for place in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=60)
+    assert found == expected
+
+
+def test_other_python_threads_run_during_a_fit() -> None:
+    # The interpreter lock is released: a thread that needs it makes progress meanwhile.
+    counted = 0
+    done = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not done.wait(0.001):
+            counted += 1
+
+    worker = threading.Thread(target=count)
+    worker.start()
+    TSNE(max_iter=500, n_jobs=1).fit(data(0, 1500))
+    during = counted
+    done.set()
+    worker.join(timeout=60)
+    assert during > 10
+
+
+# 0.2 s is the promise; the rest is for a loaded machine.
+PATIENCE = 0.2 + 0.3
+
+# The child starts a thread when the stage begins in which the signal is to meet it; the thread
+# notes the time and sends it. No Python code runs in the stage itself that could notice it sooner.
+CHILD = """
+import os, signal, sys, threading, time
+import numpy as np
+from acctsne import TSNE, _core
+
+def interrupt_in(seconds):
+    def send():
+        time.sleep(seconds)
+        global sent
+        sent = time.perf_counter()
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send, daemon=True).start()
+
+def report(tsne):
+    took = time.perf_counter() - sent
+    finite = bool(np.isfinite(tsne.embedding_).all()) if hasattr(tsne, "embedding_") else None
+    print(took, finite, getattr(tsne, "n_iter_", None), flush=True)
+
+sent = None
+def announce(owner, name, seconds):
+    original = getattr(owner, name)
+    def announced(*arguments):
+        interrupt_in(seconds)
+        return original(*arguments)
+    setattr(owner, name, announced)
+
+X = np.random.default_rng(0).normal(size=({n}, {features}))
+tsne = TSNE({parameters})
+{prepare}
+try:
+    tsne.fit(X)
+except KeyboardInterrupt:
+    report(tsne)
+else:
+    print("not interrupted")
+"""
+
+
+def interrupted(prepare: str, parameters: str, n: int, features: int) -> tuple[float, str, str]:
+    """Fit and interrupt; return the seconds to the exception, what is finite, and n_iter_."""
+    code = CHILD.format(prepare=prepare, parameters=parameters, n=n, features=features)
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout != "not interrupted\n"
+    took, finite, n_iter = process.stdout.split()
+    return float(took), finite, n_iter
+
+
+class TestInterrupt:
+    @pytest.mark.parametrize(("method", "n"), [("exact", 4000), ("barnes_hut", 20_000)])
+    def test_in_the_loop(self, method: str, n: int) -> None:
+        parameters = f"max_iter=100_000, method={method!r}, init='random', perplexity=5"
+        took, finite, n_iter = interrupted("announce(TSNE, '_optimize', 1.0)", parameters, n, 5)
+        assert took < PATIENCE
+        assert finite == "True"
+        assert 0 <= int(n_iter) < 100_000
+
+    def test_in_the_neighbor_search(self) -> None:
+        prepare = "announce(_core, 'nearest_neighbors', 0.5)"
+        took, finite, _ = interrupted(prepare, "init='random'", 60_000, 400)
+        assert took < PATIENCE
+        assert finite == "None"  # there is no layout yet
+
+    def test_in_the_perplexity_search(self) -> None:
+        # One thread over all pairs: seconds of Gaussians.
+        prepare = "announce(_core, 'search_perplexity', 0.2)"
+        took, finite, _ = interrupted(prepare, "init='random', method='exact', n_jobs=1", 6000, 3)
+        assert took < PATIENCE
+        assert finite == "None"
+
+    def test_handler_of_the_user_is_respected(self) -> None:
+        # A handler that does not raise lets the fit go on.
+        seen: list[int] = []
+        before = signal.signal(signal.SIGINT, lambda number, _frame: seen.append(number))
+        try:
+            fired: list[bool] = []
+
+            def callback(*_: Any) -> None:
+                if not fired:
+                    fired.append(True)
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            tsne = TSNE(max_iter=250, callback=callback).fit(data(0))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert seen == [signal.SIGINT]
+        assert tsne.n_iter_ == 249
