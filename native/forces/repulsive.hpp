@@ -35,7 +35,7 @@ public:
   Method used() const { return used_; }
 
 private:
-  Method choose(Size count, const Real* lower, const Real* upper, int threads) const;
+  Method choose(Size count, const Real* lower, const Real* upper) const;
 
   RepulsionOptions options_;
   Method used_ = Method::automatic;

@@ -100,11 +100,9 @@ void FftRepulsion<Real, Dims>::prepare_grid(const Real* lower, const Real* upper
     // One vector more than needed keeps columns from mapping to the same cache sets.
     geometry_.stride = round_up(lengths[1] / 2, 2 * kernel.lanes) + kernel.lanes;
     grid_.resize(static_cast<std::size_t>(lengths[0] / 2 * geometry_.stride));
-    spectrum_stride_ = round_up(lengths[0] / 2 + 1, kernel.lanes);
-    const auto spectrum =
-        static_cast<std::size_t>(round_up(lengths[1] / 2, 2 * kernel.lanes) * spectrum_stride_);
-    spectrum_re_.resize(spectrum);
-    spectrum_im_.resize(spectrum);
+    slabs_ = chunk_count(lengths[0] / 2 + 1, kernel.lanes);
+    slab_size_ = round_up(lengths[1] / 2, 2 * kernel.lanes) * 2 * kernel.lanes;
+    spectrum_.resize(static_cast<std::size_t>(slabs_ * slab_size_));
   }
   scratch_.resize(std::max(scratch_.size(), workers * scratch_size_));
   if (!same) {
@@ -162,7 +160,9 @@ void FftRepulsion<Real, Dims>::compute_kernel_spectrum(ThreadTeam& team) {
                          static_cast<double>(half_length))) /
            3;
   };
-  kernel_.assign(static_cast<std::size_t>((half[1] + 1) * spectrum_stride_), Real(0));
+  const Size lanes = kernels().of<Real>().lanes;
+  const Size kernel_slab = (half[1] + 1) * lanes;
+  kernel_.assign(static_cast<std::size_t>(slabs_ * kernel_slab), Real(0));
   // Each row's contribution to the kernel's inverse transform at the nodes (m, n), m and n up to 3.
   struct NearNodes {
     double values[4][4] = {};
@@ -203,7 +203,8 @@ void FftRepulsion<Real, Dims>::compute_kernel_spectrum(ThreadTeam& team) {
         const double window = splines_x[static_cast<std::size_t>(x)] * spline(y, half[1]);
         const double value =
             by_y[static_cast<std::size_t>(y * stride_x + x)] / (window * window * points);
-        kernel_[static_cast<std::size_t>(y * spectrum_stride_ + x)] = static_cast<Real>(value);
+        kernel_[static_cast<std::size_t>(x / lanes * kernel_slab + y * lanes + x % lanes)] =
+            static_cast<Real>(value);
         for (int m = 0; m < 4; ++m) {
           row[m] += value * cosines_x[static_cast<std::size_t>(4 * x + m)];
         }
@@ -283,23 +284,20 @@ void FftRepulsion<Real, Dims>::convolve(ThreadTeam& team) {
   const RealKernels<Real>& kernel = kernels().of<Real>();
   const Size rows_at_once = 2 * kernel.lanes;
   const Size row_sets = chunk_count(nodes_[1], rows_at_once);
+  const Size row_size = 2 * kernel.lanes; // of one row in a slab
   team.for_chunks(row_sets, [&](Size set, int worker) {
     const Size row = set * rows_at_once;
     kernel.fft_grid_to_spectrum(tables_[0]->plan(), grid_.data() + row, geometry_.stride, nodes_[0],
-                                spectrum_re_.data() + row * spectrum_stride_,
-                                spectrum_im_.data() + row * spectrum_stride_, spectrum_stride_,
-                                scratch(worker));
+                                spectrum_.data() + row * row_size, slab_size_, scratch(worker));
   });
-  team.for_chunks(spectrum_stride_ / kernel.lanes, [&](Size set, int worker) {
-    const Size column = set * kernel.lanes;
-    kernel.fft_convolve_columns(tables_[1]->plan(), kernel_.data() + column, nodes_[1],
-                                spectrum_re_.data() + column, spectrum_im_.data() + column,
-                                spectrum_stride_, scratch(worker));
+  team.for_chunks(slabs_, [&](Size slab, int worker) {
+    const Size kernel_slab = (tables_[1]->length() / 2 + 1) * kernel.lanes;
+    kernel.fft_convolve_slab(tables_[1]->plan(), kernel_.data() + slab * kernel_slab, nodes_[1],
+                             spectrum_.data() + slab * slab_size_, scratch(worker));
   });
   team.for_chunks(row_sets, [&](Size set, int worker) {
     const Size row = set * rows_at_once;
-    kernel.fft_spectrum_to_grid(tables_[0]->plan(), spectrum_re_.data() + row * spectrum_stride_,
-                                spectrum_im_.data() + row * spectrum_stride_, spectrum_stride_,
+    kernel.fft_spectrum_to_grid(tables_[0]->plan(), spectrum_.data() + row * row_size, slab_size_,
                                 grid_.data() + row, geometry_.stride, nodes_[0], scratch(worker));
   });
 }

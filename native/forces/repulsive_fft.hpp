@@ -47,12 +47,12 @@ private:
   double step_ = 0;
   std::unique_ptr<FftTables<Real>> tables_[2]; // along x and y
   GridGeometry<Real> geometry_{};
-  Size nodes_[2] = {};       // nodes in use along x and y
-  Size spectrum_stride_ = 0; // elements from one row y of the spectrum to the next
-  std::vector<Real> grid_;   // density, then potential: [x][y]
-  std::vector<Real> spectrum_re_;
-  std::vector<Real> spectrum_im_;
-  std::vector<Real> kernel_; // [ky][kx], for ky up to half the length
+  Size nodes_[2] = {}; // nodes in use along x and y
+  Size slabs_ = 0;     // of the spectrum: each holds as many kx as a vector has lanes
+  Size slab_size_ = 0;
+  std::vector<Real> grid_; // density, then potential: [x][y]
+  std::vector<Real> spectrum_;
+  std::vector<Real> kernel_; // [slab][ky][kx], for ky up to half the length
   std::vector<Real> scratch_;
   std::size_t scratch_size_ = 0;
 

@@ -206,14 +206,20 @@ inline void transpose(typename Simd<Real>::Vec* rows) {
   }
 }
 
+// The spectrum is stored in slabs of kLanes values of kx: [kx / kLanes][y][real, imaginary][kx %
+// kLanes], so that the transform along y finds kx in its lanes and walks over contiguous memory.
+
+// How many lines of the grid ahead are fetched: they lie a few kilobytes apart, too far for the CPU
+// to guess.
+inline constexpr Size kGridPrefetch = 8;
+
 // Along x, two sets of kLanes rows at a time: one set is the real part, the other the imaginary
 // part of the same transform, and the symmetry of real data tells them apart afterwards. Rows are
-// y, so the grid [x][y] is read along its lines; the spectrum is [y][kx], so that the transform
-// along y finds kx in its lanes.
+// y, so the grid [x][y] is read along its lines. `spectrum` is that of the first row; slabs are
+// `slab_size` apart.
 template <typename Real>
 void fft_grid_to_spectrum(const FftPlan<Real>& plan, const Real* grid, Size grid_stride,
-                          Size columns, Real* spectrum_re, Real* spectrum_im, Size spectrum_stride,
-                          Real* scratch) {
+                          Size columns, Real* spectrum, Size slab_size, Real* scratch) {
   using S = Simd<Real>;
   using C = ComplexVec<Real>;
   constexpr int kLanes = S::kLanes;
@@ -226,13 +232,13 @@ void fft_grid_to_spectrum(const FftPlan<Real>& plan, const Real* grid, Size grid
           return {typename S::Vec{}, typename S::Vec{}};
         }
         const Real* at = grid + x * grid_stride;
+        __builtin_prefetch(at + kGridPrefetch * grid_stride);
         return {S::load(at), S::load(at + kLanes)};
       },
       [&](Size k, C value) { store_complex(line, k, value); }, scratch);
 
-  for (Size k0 = 0; k0 < spectrum_stride; k0 += kLanes) {
-    typename S::Vec parts[4]
-                         [kLanes]; // real and imaginary parts of the first set, then of the second
+  for (Size k0 = 0; k0 <= n / 2; k0 += kLanes) {
+    typename S::Vec parts[4][kLanes]; // real and imaginary parts of the first set, then the second
     for (int j = 0; j < kLanes; ++j) {
       const Size k = k0 + j <= n / 2 ? k0 + j : n / 2; // the last vector is padded
       const C z = load_complex(line, k);
@@ -242,23 +248,20 @@ void fft_grid_to_spectrum(const FftPlan<Real>& plan, const Real* grid, Size grid
       parts[2][j] = (z.im + mirror.im) * Real(0.5);
       parts[3][j] = (mirror.re - z.re) * Real(0.5);
     }
+    Real* slab = spectrum + k0 / kLanes * slab_size;
     for (int part = 0; part < 4; ++part) {
       transpose<Real>(parts[part]);
-      Real* to =
-          (part % 2 == 0 ? spectrum_re : spectrum_im) + (part / 2) * kLanes * spectrum_stride + k0;
       for (int row = 0; row < kLanes; ++row) {
-        S::store(to + row * spectrum_stride, parts[part][row]);
+        S::store(slab + ((part / 2 * kLanes + row) * 2 + part % 2) * kLanes, parts[part][row]);
       }
     }
   }
 }
 
-// Along y for kLanes values of kx: transform, multiply by the kernel's real spectrum [ky][kx],
-// transform back.
+// Along y for one slab: transform, multiply by the kernel's real spectrum [ky][kx], transform back.
 template <typename Real>
-void fft_convolve_columns(const FftPlan<Real>& plan, const Real* kernel, Size rows,
-                          Real* spectrum_re, Real* spectrum_im, Size spectrum_stride,
-                          Real* scratch) {
+void fft_convolve_slab(const FftPlan<Real>& plan, const Real* kernel, Size rows, Real* slab,
+                       Real* scratch) {
   using S = Simd<Real>;
   using C = ComplexVec<Real>;
   const Size n = plan.length;
@@ -269,11 +272,10 @@ void fft_convolve_columns(const FftPlan<Real>& plan, const Real* kernel, Size ro
         if (y >= rows) {
           return {typename S::Vec{}, typename S::Vec{}};
         }
-        return {S::load(spectrum_re + y * spectrum_stride),
-                S::load(spectrum_im + y * spectrum_stride)};
+        return load_complex(slab, y);
       },
       [&](Size k, C value) {
-        const auto weight = S::load(kernel + (k <= n / 2 ? k : n - k) * spectrum_stride);
+        const auto weight = S::load(kernel + (k <= n / 2 ? k : n - k) * S::kLanes);
         store_complex(line, k, C{value.re * weight, value.im * weight});
       },
       scratch);
@@ -281,8 +283,7 @@ void fft_convolve_columns(const FftPlan<Real>& plan, const Real* kernel, Size ro
       plan, [&](Size k) { return load_complex(line, k).swapped(); },
       [&](Size y, C value) {
         if (y < rows) {
-          S::store(spectrum_re + y * spectrum_stride, value.im);
-          S::store(spectrum_im + y * spectrum_stride, value.re);
+          store_complex(slab, y, value.swapped());
         }
       },
       scratch);
@@ -290,21 +291,19 @@ void fft_convolve_columns(const FftPlan<Real>& plan, const Real* kernel, Size ro
 
 // The way back along x, for two sets of kLanes rows.
 template <typename Real>
-void fft_spectrum_to_grid(const FftPlan<Real>& plan, const Real* spectrum_re,
-                          const Real* spectrum_im, Size spectrum_stride, Real* grid,
-                          Size grid_stride, Size columns, Real* scratch) {
+void fft_spectrum_to_grid(const FftPlan<Real>& plan, const Real* spectrum, Size slab_size,
+                          Real* grid, Size grid_stride, Size columns, Real* scratch) {
   using S = Simd<Real>;
   using C = ComplexVec<Real>;
   constexpr int kLanes = S::kLanes;
   const Size n = plan.length;
   Real* line = scratch + 4 * n * kLanes;
-  for (Size k0 = 0; k0 < spectrum_stride; k0 += kLanes) {
+  for (Size k0 = 0; k0 <= n / 2; k0 += kLanes) {
     typename S::Vec parts[4][kLanes];
+    const Real* slab = spectrum + k0 / kLanes * slab_size;
     for (int part = 0; part < 4; ++part) {
-      const Real* from =
-          (part % 2 == 0 ? spectrum_re : spectrum_im) + (part / 2) * kLanes * spectrum_stride + k0;
       for (int row = 0; row < kLanes; ++row) {
-        parts[part][row] = S::load(from + row * spectrum_stride);
+        parts[part][row] = S::load(slab + ((part / 2 * kLanes + row) * 2 + part % 2) * kLanes);
       }
       transpose<Real>(parts[part]);
     }

@@ -131,14 +131,11 @@ struct RealKernels {
   // fill a vector, and the spline between points and grid. `scratch` holds 6 * length * vector
   // lanes elements.
   void (*fft_grid_to_spectrum)(const FftPlan<Real>& plan, const Real* grid, Size grid_stride,
-                               Size columns, Real* spectrum_re, Real* spectrum_im,
-                               Size spectrum_stride, Real* scratch);
-  void (*fft_convolve_columns)(const FftPlan<Real>& plan, const Real* kernel, Size rows,
-                               Real* spectrum_re, Real* spectrum_im, Size spectrum_stride,
-                               Real* scratch);
-  void (*fft_spectrum_to_grid)(const FftPlan<Real>& plan, const Real* spectrum_re,
-                               const Real* spectrum_im, Size spectrum_stride, Real* grid,
-                               Size grid_stride, Size columns, Real* scratch);
+                               Size columns, Real* spectrum, Size slab_size, Real* scratch);
+  void (*fft_convolve_slab)(const FftPlan<Real>& plan, const Real* kernel, Size rows, Real* slab,
+                            Real* scratch);
+  void (*fft_spectrum_to_grid)(const FftPlan<Real>& plan, const Real* spectrum, Size slab_size,
+                               Real* grid, Size grid_stride, Size columns, Real* scratch);
   void (*fft_even_lines)(const FftPlan<Real>& plan, Real* lines, Size stride, Real* scratch);
   // In 1-D and 2-D only.
   using SpreadPoints = void (*)(const GridGeometry<Real>& geometry, const Real* points,

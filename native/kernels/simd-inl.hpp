@@ -54,16 +54,18 @@ struct Simd {
 
   static Vec splat(Real x) { return Vec{} + x; }
 
+  // Lanes are added pairwise: log2(lanes) roundings instead of lanes.
   static Real sum(Vec v) {
-    Real lanes[kLanes];
-    store(lanes, v);
-    // Halves are added pairwise: log2(lanes) roundings instead of lanes.
-    for (int half = kLanes / 2; half > 0; half /= 2) {
-      for (int i = 0; i < half; ++i) {
-        lanes[i] += lanes[i + half];
-      }
+    return sum_halves<kLanes / 2>(v, std::make_integer_sequence<int, kLanes>{});
+  }
+  template <int Half, int... Lane>
+  static Real sum_halves(Vec v, std::integer_sequence<int, Lane...> lanes) {
+    v += __builtin_shufflevector(v, v, (Lane ^ Half)...);
+    if constexpr (Half > 1) {
+      return sum_halves<Half / 2>(v, lanes);
+    } else {
+      return v[0];
     }
-    return lanes[0];
   }
 
   // 1 / x to about the last bit, for x >= 1; practically 0 for infinity.
@@ -72,13 +74,15 @@ struct Simd {
     [[maybe_unused]] constexpr Real kLargest = Real(1e37);
 #if defined(__AVX512F__)
     if constexpr (sizeof(Real) == 4) {
-      x = x < kLargest ? x : splat(kLargest);
+      x = reinterpret_cast<Vec>(
+          _mm512_min_ps(reinterpret_cast<__m512>(x), _mm512_set1_ps(kLargest)));
       const Vec r = reinterpret_cast<Vec>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
       return r * (Real(2) - x * r); // one step of Newton's: 14 bits become 28
     }
 #elif defined(__AVX2__)
     if constexpr (sizeof(Real) == 4) {
-      x = x < kLargest ? x : splat(kLargest);
+      x = reinterpret_cast<Vec>(
+          _mm256_min_ps(reinterpret_cast<__m256>(x), _mm256_set1_ps(kLargest)));
       const Vec r = reinterpret_cast<Vec>(_mm256_rcp_ps(reinterpret_cast<__m256>(x)));
       return r * (Real(2) - x * r); // 12 bits become 23
     }

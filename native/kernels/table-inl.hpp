@@ -40,7 +40,7 @@ constexpr RealKernels<Real> real_kernels() {
       {repulsive_group<Real, 1>, repulsive_group<Real, 2>, repulsive_group<Real, 3>},
       {update_points<Real, 1>, update_points<Real, 2>, update_points<Real, 3>},
       fft_grid_to_spectrum<Real>,
-      fft_convolve_columns<Real>,
+      fft_convolve_slab<Real>,
       fft_spectrum_to_grid<Real>,
       fft_even_lines<Real>,
       {spread_points<Real, 1>, spread_points<Real, 2>},
