@@ -8,6 +8,9 @@ BIN := $(VENV)/bin
 # The environment's own tools first, so that nothing on the machine but Python and a compiler is needed.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
+# Make's own default, g++, unless the user says otherwise: the name that Python was built with may not exist here.
+export CXX
+
 NATIVE_SOURCES := $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' -o -name 'CMakeLists.txt' \))
 PYTHON_SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.pyi' -o -name 'py.typed' \))
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from acctsne import _core
+from acctsne._neighbors import exact_neighbors
 from common import (
     Disturbance,
     disturbance_note,
@@ -74,7 +75,7 @@ class Affinities:
 
 def find_neighbors(X: npt.NDArray[np.float32], perplexity: float, threads: int) -> Neighbors:
     k = min(len(X) - 1, int(3 * perplexity + 1))
-    indices, squared, _ = _core.nearest_neighbors(X, k, True, threads)
+    indices, squared, _ = exact_neighbors(X, k, True, threads)
     return Neighbors(indices, squared, perplexity)
 
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, _core, build_info
 from acctsne._affinities import JointProbabilities, joint_probabilities
-from acctsne._neighbors import find_neighbors
+from acctsne._neighbors import exact_neighbors, find_neighbors
 from acctsne._validate import check_problem
 
 Array = npt.NDArray[Any]
@@ -80,7 +80,7 @@ def test_stages_on_more_points_than_any_chunk(dtype: npt.DTypeLike) -> None:
     Y = 40 * rng.normal(size=(n, 2)).astype(dtype)
     expected: list[Array] | None = None
     for threads in THREADS:
-        indices, squared, _ = _core.nearest_neighbors(X[:5003], k, dtype == np.float64, threads)
+        indices, squared, _ = exact_neighbors(X[:5003], k, dtype == np.float64, threads)
         P = joint_probabilities(indices, squared, 2.5, threads)
         optimizer = optimizer_at(P, Y[:5003], "barnes_hut")
         nothing = JointProbabilities.from_scipy(csr_matrix((n, n), dtype=dtype))
@@ -161,7 +161,7 @@ class TestSimdLevels:
 
         def affinities(level: str) -> tuple[Array, JointProbabilities]:
             _core.use_simd_level(level)
-            indices, squared, _ = _core.nearest_neighbors(X, 40, True, 2)
+            indices, squared, _ = exact_neighbors(X, 40, True, 2)
             return indices, joint_probabilities(indices, squared, 12.0, 2)
 
         expected_indices, expected = affinities("baseline")

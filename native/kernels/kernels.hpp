@@ -15,6 +15,16 @@ namespace acctsne {
 // Queries that one call of filter_tile compares with one panel of points.
 inline constexpr int kTileQueries = 6;
 
+// Numbers of leading dims after which a tile may be given up.
+inline constexpr int kFilterStages = 4;
+
+struct FilterQueries {
+  const float* coordinates[kTileQueries];
+  float norms[kTileQueries];                // squared
+  float rests[kTileQueries][kFilterStages]; // norm of what lies beyond each stage's dims
+  float limits[kTileQueries];
+};
+
 // Most points of a group that walks the tree together. MNIST-70k, 2 threads: 32, 48 and 64 were
 // compared.
 inline constexpr int kGroupPoints = 48;
@@ -147,8 +157,10 @@ struct RealKernels {
 
   int lanes; // of a vector of Real
 
-  // neighbors/exact.cpp: squared distance of two rows of the data, every operation in double.
+  // neighbors/exact.cpp: squared distance of two rows of the data times scale, in Real and in
+  // double.
   using SquaredDistance = double (*)(const Real* a, const Real* b, Size features, double scale);
+  SquaredDistance near_distance;
   SquaredDistance squared_distance;
 };
 
@@ -158,12 +170,14 @@ struct KernelTable {
   RealKernels<float> f32;
   RealKernels<double> f64;
 
-  // neighbors/exact.cpp: for kTileQueries queries (row-major, `features` apart) and one panel
-  // (features x panel_points): bounds[q][p] = query_norms[q] + panel_norms[p] - 2 dot, and a bit
-  // per p in hits[q] where that is below limits[q].
-  void (*filter_tile)(const float* queries, const float* query_norms, const float* limits,
-                      const float* panel, const float* panel_norms, Size features, float* bounds,
-                      std::uint64_t* hits);
+  // neighbors/exact.cpp: for kTileQueries queries and one panel (dims x panel_points), a bit per
+  // point in hits[q] where the lower bound of the squared distance is below limits[q]. False, as
+  // soon as a stage shows it, if there is none; `stages` are the numbers of leading dims after
+  // which to look.
+  bool (*filter_tile)(const FilterQueries& queries, const float* panel, const float* panel_norms,
+                      const float* panel_rests, const Size* stages, std::uint64_t* hits);
+  void (*distances_to_rows)(const float* point, const float* rows, Size count, Size dims,
+                            float* distances);
 
   // affinities/perplexity.cpp: with w_j = mask_j exp(-beta d_j), writes w and the sums of w, w d
   // and w d^2. `count` is a multiple of kRowPadding.

@@ -46,6 +46,7 @@ constexpr RealKernels<Real> real_kernels() {
       {spread_points<Real, 1>, spread_points<Real, 2>},
       {gather_points<Real, 1>, gather_points<Real, 2>},
       Simd<Real>::kLanes,
+      near_distance<Real>,
       squared_distance<Real>,
   };
 }
@@ -57,6 +58,7 @@ const KernelTable kTable = {
     real_kernels<float>(),
     real_kernels<double>(),
     filter_tile,
+    distances_to_rows,
     gaussian_row,
 };
 

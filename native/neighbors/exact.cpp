@@ -1,27 +1,42 @@
-// Step 1, KNN.
+// Step 1, KNN, by filter and refine.
 //
-// 1. Centre the data on its mean and round it to float, packed into panels that the tile kernel
-//    streams.
-// 2. For a block of queries, walk over all panels. |q|^2 + |p|^2 - 2 q.p in float, with the norms
-//    lowered by the worst rounding, bounds each squared distance from below; keep the `kept`
-//    smallest bounds of each query.
-// 3. Recompute those in double from the data as given, and sort.
-// 4. Everything not kept has a bound at or above the largest kept one, `limit`. If the k-th
-//    distance is at most `limit`, the answer is proven. Otherwise the query is done again, all
-//    pairs in double.
+// On the m leading axes a point has coordinates z and a rest of norm r. Then |z_q - z_p|^2 + (r_q -
+// r_p)^2 is at most the squared distance of q and p. With |z|^2 + r^2 = |x|^2 it equals |q|^2 +
+// |p|^2 - 2 (z_q z_p + r_q r_p), a matrix product, and it is a lower bound for any number of
+// leading axes.
+//
+// 1. Put close points together in cells (neighbors/cells.cpp), packed into panels for the tile
+//    kernel.
+// 2. For the queries of one cell, visit the cells from the nearest to the farthest, skipping those
+//    whose ball lies beyond each query's k-th distance so far.
+// 3. Tiles of queries x panel points: after each of a few stages of leading axes, give up if every
+//    bound in the tile exceeds its query's k-th distance so far (kernels/distance-inl.hpp).
+// 4. Survivors get their distance in full dimension at once, while the cell's rows are in cache,
+//    and enter the query's list of the `kept` nearest.
+// 5. If distances are wanted in double and the data is not, those of the list are computed again;
+//    the answer is proven if the k-th, plus what rounding may have done, lies below the last one
+//    kept. Where it is not, and where squares may have vanished in float, the query is done again
+//    with all pairs in double.
 #include "neighbors/exact.hpp"
 
 #include "kernels/dispatch.hpp"
+#include "neighbors/cells.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 namespace acctsne {
 namespace {
+
+// Squared distances below this may have lost bits of their terms to underflow in float.
+constexpr double kSmallestDistance = 0x1p-90;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Candidate {
   double distance; // squared
@@ -31,162 +46,157 @@ struct Candidate {
   }
 };
 
-// Queries of one task: their block (queries x features floats) should stay in the second-level
-// cache beside a panel.
-Size queries_per_block(Size features) {
-  constexpr Size kBlockBytes = 256 * 1024;
-  const Size tiles = kBlockBytes / (static_cast<Size>(sizeof(float)) * features * kTileQueries);
-  return std::clamp<Size>(tiles, 1, 8) * kTileQueries;
+// Neighbours kept beyond k, so that rounding hardly ever leaves the answer unproven.
+Size kept_neighbors(Size neighbors) {
+  return neighbors + std::max<Size>(8, neighbors / 8);
 }
 
-// Candidates kept beyond k so that float rounding hardly ever leaves the answer unproven.
-Size kept_candidates(Size neighbors) {
-  return neighbors + std::max<Size>(32, neighbors / 4);
-}
-
-template <typename Data>
-class CenteredPanels {
+// The projected points in the order of their cells.
+class CellPanels {
 public:
-  CenteredPanels(const Data* data, Size rows, Size features, ThreadTeam& team)
-      : features_(features), width_(kernels().panel_points), panels_(chunk_count(rows, width_)),
-        values_(new float[static_cast<std::size_t>(panels_ * width_ * features)]),
-        norms_(static_cast<std::size_t>(panels_ * width_)) {
-    find_center_and_scale(data, rows, team);
-    pack(data, rows, team);
+  CellPanels(const Projection& projection, Size rows, Size features, ThreadTeam& team)
+      : dims_(projection.dims), rows_(rows), width_(kernels().panel_points),
+        order_(cell_order(projection.coordinates, rows, dims_, team)),
+        cells_(chunk_count(rows, kCellPoints)),
+        values_(new float[static_cast<std::size_t>(cells_ * kCellPoints * dims_)]),
+        norms_(static_cast<std::size_t>(cells_ * kCellPoints), kInfinity),
+        rests_(static_cast<std::size_t>(cells_ * kCellPoints * kFilterStages), 0.0f),
+        centers_(static_cast<std::size_t>(cells_ * dims_)),
+        radii_(static_cast<std::size_t>(cells_)) {
+    set_stages();
+    // Rounding of the centred and rotated coordinates and of the product, relative to |q|^2 +
+    // |p|^2.
+    slack_ = 4.0 * (static_cast<double>(features + dims_) + 64) * 0x1p-24;
+    team.for_chunks(cells_, [&](Size cell, int) { pack_cell(projection, cell); });
   }
 
-  double scale() const { return scale_; }
-  Size panels() const { return panels_; }
-  int width() const { return static_cast<int>(width_); }
-  const float* panel(Size p) const { return values_.get() + p * width_ * features_; }
-  // Lower bounds of the squared norms, so that bounds built from them are lower bounds too.
-  const float* norms(Size p) const { return norms_.data() + p * width_; }
+  Size cells() const { return cells_; }
+  Size dims() const { return dims_; }
+  Size width() const { return width_; }
+  double slack() const { return slack_; }
+  Size begin(Size cell) const { return cell * kCellPoints; }
+  Size end(Size cell) const { return std::min((cell + 1) * kCellPoints, rows_); }
+  PointId row(Size place) const { return order_[static_cast<std::size_t>(place)]; }
+  const Size* stages() const { return stages_; }
 
-  // Row `row` as packed, for use as a query.
-  void copy_row(Size row, float* to) const {
-    const float* from = panel(row / width_) + row % width_;
-    for (Size f = 0; f < features_; ++f) {
-      to[f] = from[f * width_];
+  // Of the panel that begins at `place`: dims x width, norms, and the rests of each stage.
+  const float* panel(Size place) const { return values_.get() + place * dims_; }
+  const float* norms(Size place) const { return norms_.data() + place; }
+  const float* rests(Size place) const { return rests_.data() + place * kFilterStages; }
+  const float* center(Size cell) const { return centers_.data() + cell * dims_; }
+  float radius(Size cell) const { return radii_[static_cast<std::size_t>(cell)]; }
+
+  // Coordinates of the point at `place`, then its norm and its rests.
+  void copy_query(Size place, float* coordinates, float& norm, float* rests) const {
+    const Size first = place / width_ * width_;
+    const Size lane = place - first;
+    for (Size d = 0; d < dims_; ++d) {
+      coordinates[d] = panel(first)[d * width_ + lane];
+    }
+    norm = norms(first)[lane];
+    for (int stage = 0; stage < kFilterStages; ++stage) {
+      rests[stage] = this->rests(first)[stage * width_ + lane];
     }
   }
-  float norm(Size row) const { return norms_[static_cast<std::size_t>(row)]; }
 
 private:
-  void find_center_and_scale(const Data* data, Size rows, ThreadTeam& team) {
-    constexpr Size kGrain = 2048;
-    const auto features = static_cast<std::size_t>(features_);
-    const auto chunks = static_cast<std::size_t>(chunk_count(rows, kGrain));
-    std::vector<double> sums(chunks * features, 0.0);
-    parallel_for(team, rows, kGrain, [&](Size begin, Size end) {
-      double* sum = sums.data() + static_cast<std::size_t>(begin / kGrain) * features;
-      for (Size i = begin; i < end; ++i) {
-        for (std::size_t f = 0; f < features; ++f) {
-          // Dividing first keeps the sum finite for data near the type's limit.
-          sum[f] += static_cast<double>(data[static_cast<std::size_t>(i) * features + f]) /
-                    static_cast<double>(rows);
-        }
-      }
-    });
-    center_.assign(features, 0.0);
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      for (std::size_t f = 0; f < features; ++f) {
-        center_[f] += sums[chunk * features + f];
-      }
-    }
-
-    std::vector<double> extents(chunks, 0.0);
-    parallel_for(team, rows, kGrain, [&](Size begin, Size end) {
-      double extent = 0;
-      for (Size i = begin; i < end; ++i) {
-        for (std::size_t f = 0; f < features; ++f) {
-          const auto value = static_cast<double>(data[static_cast<std::size_t>(i) * features + f]);
-          extent = std::max(extent, std::abs(value * 0.5 - center_[f] * 0.5));
-        }
-      }
-      extents[static_cast<std::size_t>(begin / kGrain)] = extent;
-    });
-    const double extent = 2 * *std::max_element(extents.begin(), extents.end());
-    // Between these limits squares and their sums stay well inside float.
-    constexpr double kSmallest = 1e-12;
-    constexpr double kLargest = 1e12;
-    if (extent > 0 && std::isfinite(extent) && (extent < kSmallest || extent > kLargest)) {
-      scale_ = std::exp2(std::min(-std::floor(std::log2(extent)), 1000.0));
-    } else if (!std::isfinite(extent)) {
-      scale_ = std::exp2(-1023.0);
+  void set_stages() {
+    // Where tiles are given up: MNIST-70k and Fashion-MNIST with 96 axes.
+    const Size wanted[kFilterStages] = {16, 32, 64, dims_};
+    for (int stage = 0; stage < kFilterStages; ++stage) {
+      stages_[stage] = std::min(wanted[stage], dims_);
     }
   }
 
-  void pack(const Data* data, Size rows, ThreadTeam& team) {
-    // Rounding of the centred coordinates, of the dot product (features + 2 operations) and of the
-    // norms, relative to (|q| + |p|)^2 <= 2 (|q|^2 + |p|^2), with room to spare.
-    const double slack = 2.0 * (static_cast<double>(features_) + 16) * 0x1p-24;
-    parallel_for(team, panels_, 4, [&](Size begin, Size end) {
-      for (Size p = begin; p < end; ++p) {
-        float* panel = values_.get() + p * width_ * features_;
-        for (Size lane = 0; lane < width_; ++lane) {
-          const Size row = p * width_ + lane;
-          double norm = 0;
-          for (Size f = 0; f < features_; ++f) {
-            double value = 0;
-            if (row < rows) {
-              value = static_cast<double>(data[row * features_ + f]) * scale_ -
-                      center_[static_cast<std::size_t>(f)] * scale_;
-            }
-            const auto rounded = static_cast<float>(value);
-            panel[f * width_ + lane] = rounded;
-            norm += static_cast<double>(rounded) * static_cast<double>(rounded);
-          }
-          // A norm of infinity keeps the rows that pad the last panel out of every result.
-          norms_[static_cast<std::size_t>(row)] = row < rows
-                                                      ? static_cast<float>(norm * (1 - slack))
-                                                      : std::numeric_limits<float>::infinity();
+  void pack_cell(const Projection& projection, Size cell) {
+    std::vector<double> center(static_cast<std::size_t>(dims_), 0.0);
+    const Size count = end(cell) - begin(cell);
+    for (Size place = begin(cell); place < end(cell); ++place) {
+      const float* from = projection.coordinates + Size{row(place)} * dims_;
+      for (Size d = 0; d < dims_; ++d) {
+        center[static_cast<std::size_t>(d)] += static_cast<double>(from[d]);
+      }
+    }
+    for (Size d = 0; d < dims_; ++d) {
+      centers_[static_cast<std::size_t>(cell * dims_ + d)] =
+          static_cast<float>(center[static_cast<std::size_t>(d)] / static_cast<double>(count));
+    }
+    double radius2 = 0;
+    for (Size place = begin(cell); place < (cell + 1) * kCellPoints; ++place) {
+      const Size first = place / width_ * width_;
+      const Size lane = place - first;
+      float* panel = values_.get() + first * dims_;
+      if (place >= rows_) {
+        for (Size d = 0; d < dims_; ++d) {
+          panel[d * width_ + lane] = 0; // its infinite norm keeps it out of every result
+        }
+        continue;
+      }
+      const PointId id = row(place);
+      const float* from = projection.coordinates + Size{id} * dims_;
+      const double norm = projection.squared_norms[id];
+      double rest = norm;
+      double distance = 0;
+      int stage = 0;
+      for (Size d = 0; d < dims_; ++d) {
+        panel[d * width_ + lane] = from[d];
+        const auto value = static_cast<double>(from[d]);
+        rest -= value * value;
+        const double apart =
+            value - static_cast<double>(centers_[static_cast<std::size_t>(cell * dims_ + d)]);
+        distance += apart * apart;
+        for (; stage < kFilterStages && d + 1 == stages_[stage]; ++stage) {
+          rests_[static_cast<std::size_t>(first * kFilterStages + stage * width_ + lane)] =
+              static_cast<float>(std::sqrt(std::max(rest, 0.0)));
         }
       }
-    });
+      radius2 = std::max(radius2, distance);
+      norms_[static_cast<std::size_t>(place)] = static_cast<float>(norm * (1 - slack_));
+    }
+    radii_[static_cast<std::size_t>(cell)] = static_cast<float>(std::sqrt(radius2) * (1 + 1e-5));
   }
 
-  Size features_;
+  Size dims_;
+  Size rows_;
   Size width_;
-  Size panels_;
+  std::vector<PointId> order_;
+  Size cells_;
   std::unique_ptr<float[]> values_;
-  std::vector<float> norms_;
-  std::vector<double> center_;
-  double scale_ = 1;
+  std::vector<float> norms_; // lowered by the slack, so that bounds built from them are true ones
+  std::vector<float> rests_;
+  std::vector<float> centers_;
+  std::vector<float> radii_;
+  Size stages_[kFilterStages] = {};
+  double slack_ = 0;
 };
 
-// The smallest bounds seen so far for one query.
-class Shortlist {
+// The nearest points of one query so far: a heap with the farthest on top.
+class NearestList {
 public:
   void start(Size kept) {
     kept_ = static_cast<std::size_t>(kept);
-    limit_ = std::numeric_limits<float>::infinity();
     items_.clear();
-    items_.reserve(2 * kept_);
+    items_.reserve(kept_);
   }
-  float limit() const { return limit_; }
-  void add(float bound, PointId id) {
-    items_.push_back({static_cast<double>(bound), id});
-    if (items_.size() == 2 * kept_) {
-      shrink();
+  bool full() const { return items_.size() == kept_; }
+  // What a point must be nearer than to enter.
+  double limit() const {
+    return full() ? items_.front().distance : std::numeric_limits<double>::infinity();
+  }
+  void add(Candidate candidate) {
+    if (!full()) {
+      items_.push_back(candidate);
+      std::push_heap(items_.begin(), items_.end());
+    } else if (candidate < items_.front()) {
+      std::pop_heap(items_.begin(), items_.end());
+      items_.back() = candidate;
+      std::push_heap(items_.begin(), items_.end());
     }
   }
-  // The best candidates, in no particular order.
-  std::vector<Candidate>& finish() {
-    if (items_.size() > kept_) {
-      shrink();
-    }
-    return items_;
-  }
+  std::vector<Candidate>& items() { return items_; }
 
 private:
-  void shrink() {
-    const auto last = items_.begin() + static_cast<std::ptrdiff_t>(kept_) - 1;
-    std::nth_element(items_.begin(), last, items_.end());
-    limit_ = static_cast<float>(last->distance);
-    items_.resize(kept_);
-  }
   std::size_t kept_ = 0;
-  float limit_ = 0;
   std::vector<Candidate> items_;
 };
 
@@ -194,119 +204,185 @@ template <typename Data, typename Real>
 class Search {
 public:
   Search(const NeighborsRequest<Data, Real>& request, ThreadTeam& team)
-      : request_(request), panels_(request.data, request.rows, request.features, team),
-        kept_(kept_candidates(request.neighbors)),
-        squared_distance_(kernels().of<Data>().squared_distance),
+      : request_(request), panels_(request.projection, request.rows, request.features, team),
+        kept_(kept_neighbors(request.neighbors)), kernel_(kernels().of<Data>()),
+        refine_error_((static_cast<double>(request.features) + 16) * 0x1p-23),
         scratch_(static_cast<std::size_t>(team.size())) {}
 
-  double scale() const { return panels_.scale(); }
-
   void run(ThreadTeam& team) {
-    const Size block = queries_per_block(request_.features);
-    const bool few = kept_ >= request_.rows - 1; // the float filter could not drop anything
-    team.for_chunks(chunk_count(request_.rows, block), [&](Size chunk, int worker) {
-      const Size begin = chunk * block;
-      const Size end = std::min(begin + block, request_.rows);
+    const bool few = kept_ >= request_.rows - 1; // the filter could not drop anything
+    team.for_chunks(panels_.cells(), [&](Size cell, int worker) {
+      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
       if (few) {
-        for (Size query = begin; query < end && !team.should_stop(worker); ++query) {
-          search_in_double(query, scratch_[static_cast<std::size_t>(worker)]);
+        for (Size place = panels_.begin(cell);
+             place < panels_.end(cell) && !team.should_stop(worker); ++place) {
+          search_in_double(panels_.row(place), scratch);
         }
       } else {
-        search_block(begin, end, team, worker);
+        search_cell(cell, scratch, team, worker);
       }
       if (request_.done != nullptr) {
-        request_.done->fetch_add(end - begin, std::memory_order_relaxed);
+        request_.done->fetch_add(panels_.end(cell) - panels_.begin(cell),
+                                 std::memory_order_relaxed);
       }
     });
   }
 
 private:
   struct Scratch {
-    std::vector<float> queries;
+    std::vector<float> coordinates; // of the cell's queries
     std::vector<float> norms;
-    std::vector<Shortlist> shortlists;
+    std::vector<float> rests;
+    std::vector<float> center_distances; // queries x cells
+    std::vector<Size> visits;            // cells, nearest first
+    std::vector<NearestList> nearest;
+    std::vector<int> active; // queries that a cell may concern
     std::vector<Candidate> all;
-    std::vector<float> bounds;
   };
 
-  void search_block(Size begin, Size end, ThreadTeam& team, int worker) {
-    Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-    const Size features = request_.features;
-    const Size tiles = chunk_count(end - begin, kTileQueries);
-    const auto padded = static_cast<std::size_t>(tiles * kTileQueries);
-    scratch.queries.assign(padded * static_cast<std::size_t>(features), 0.0f);
-    scratch.norms.assign(padded, 0.0f);
-    scratch.shortlists.resize(std::max(scratch.shortlists.size(), padded));
-    scratch.bounds.resize(static_cast<std::size_t>(kTileQueries * panels_.width()));
-    for (Size q = 0; q < end - begin; ++q) {
-      panels_.copy_row(begin + q, scratch.queries.data() + q * features);
-      scratch.norms[static_cast<std::size_t>(q)] = panels_.norm(begin + q);
-      scratch.shortlists[static_cast<std::size_t>(q)].start(kept_);
-    }
+  const Data* data_row(PointId id) const { return request_.data + Size{id} * request_.features; }
 
-    const auto filter_tile = kernels().filter_tile;
-    constexpr Size kPanelsBetweenPolls = 256;
-    for (Size p = 0; p < panels_.panels(); ++p) {
-      if (p % kPanelsBetweenPolls == 0 && team.should_stop(worker)) {
-        return;
-      }
-      for (Size tile = 0; tile < tiles; ++tile) {
-        const Size first = tile * kTileQueries;
-        const Size count = std::min<Size>(kTileQueries, end - begin - first);
-        float limits[kTileQueries];
-        for (Size q = 0; q < kTileQueries; ++q) {
-          limits[q] = q < count ? scratch.shortlists[static_cast<std::size_t>(first + q)].limit()
-                                : -std::numeric_limits<float>::infinity();
-        }
-        std::uint64_t hits[kTileQueries];
-        filter_tile(scratch.queries.data() + first * features, scratch.norms.data() + first, limits,
-                    panels_.panel(p), panels_.norms(p), features, scratch.bounds.data(), hits);
-        for (Size q = 0; q < count; ++q) {
-          Shortlist& shortlist = scratch.shortlists[static_cast<std::size_t>(first + q)];
-          const float* bounds = scratch.bounds.data() + q * panels_.width();
-          for (std::uint64_t mask = hits[q]; mask != 0; mask &= mask - 1) {
-            const int lane = std::countr_zero(mask);
-            const Size id = p * panels_.width() + lane;
-            // A hit may have been overtaken by a lower limit within this panel.
-            if (bounds[lane] < shortlist.limit() && id != begin + first + q) {
-              shortlist.add(bounds[lane], static_cast<PointId>(id));
-            }
-          }
-        }
-      }
-    }
-
-    for (Size q = 0; q < end - begin; ++q) {
+  void search_cell(Size cell, Scratch& scratch, ThreadTeam& team, int worker) {
+    const Size first = panels_.begin(cell);
+    const Size count = panels_.end(cell) - first;
+    const Size dims = panels_.dims();
+    prepare_queries(first, count, scratch);
+    order_visits(cell, count, scratch);
+    for (const Size visited : scratch.visits) {
       if (team.should_stop(worker)) {
         return;
       }
-      Shortlist& shortlist = scratch.shortlists[static_cast<std::size_t>(q)];
-      std::vector<Candidate>& found = shortlist.finish();
-      const double underflow = (static_cast<double>(features) + 8) * 0x1p-147;
-      const auto limit = static_cast<double>(shortlist.limit());
-      const bool enough = static_cast<Size>(found.size()) >= request_.neighbors;
-      const double farthest = enough ? refine(begin + q, found) : 0.0;
-      if (enough && (farthest == 0 || farthest + underflow <= limit)) {
-        write(begin + q, found);
-      } else {
-        search_in_double(begin + q, scratch);
+      // Which queries may have a neighbour there: |q - c| - radius bounds the distance from below.
+      scratch.active.clear();
+      for (Size q = 0; q < count; ++q) {
+        const float apart =
+            scratch.center_distances[static_cast<std::size_t>(q * panels_.cells() + visited)] -
+            panels_.radius(visited);
+        if (apart <= 0 || static_cast<double>(apart) * static_cast<double>(apart) <
+                              scratch.nearest[static_cast<std::size_t>(q)].limit()) {
+          scratch.active.push_back(static_cast<int>(q));
+        }
+      }
+      for (std::size_t a = 0; a < scratch.active.size(); a += kTileQueries) {
+        const auto in_tile = std::min<std::size_t>(kTileQueries, scratch.active.size() - a);
+        visit_tiles(first, visited, scratch.active.data() + a, static_cast<int>(in_tile), scratch,
+                    dims);
+      }
+    }
+    for (Size q = 0; q < count && !team.should_stop(worker); ++q) {
+      finish(panels_.row(first + q), scratch.nearest[static_cast<std::size_t>(q)], scratch);
+    }
+  }
+
+  void prepare_queries(Size first, Size count, Scratch& scratch) const {
+    const Size dims = panels_.dims();
+    scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
+    scratch.norms.resize(static_cast<std::size_t>(kCellPoints));
+    scratch.rests.resize(static_cast<std::size_t>(kCellPoints * kFilterStages));
+    scratch.nearest.resize(static_cast<std::size_t>(kCellPoints));
+    for (Size q = 0; q < count; ++q) {
+      panels_.copy_query(first + q, scratch.coordinates.data() + q * dims,
+                         scratch.norms[static_cast<std::size_t>(q)],
+                         scratch.rests.data() + q * kFilterStages);
+      scratch.nearest[static_cast<std::size_t>(q)].start(kept_);
+    }
+  }
+
+  // Cells from the nearest centre to the farthest; the queries' own comes first.
+  void order_visits(Size cell, Size count, Scratch& scratch) const {
+    const Size cells = panels_.cells();
+    const Size dims = panels_.dims();
+    scratch.center_distances.resize(static_cast<std::size_t>(kCellPoints * cells));
+    for (Size q = 0; q < count; ++q) {
+      kernels().distances_to_rows(
+          scratch.coordinates.data() + q * dims, panels_.center(0), cells, dims,
+          scratch.center_distances.data() + static_cast<std::size_t>(q * cells));
+    }
+    std::vector<float> from_center(static_cast<std::size_t>(cells));
+    kernels().distances_to_rows(panels_.center(cell), panels_.center(0), cells, dims,
+                                from_center.data());
+    from_center[static_cast<std::size_t>(cell)] = -1;
+    scratch.visits.resize(static_cast<std::size_t>(cells));
+    std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});
+    std::sort(scratch.visits.begin(), scratch.visits.end(), [&](Size a, Size b) {
+      const float left = from_center[static_cast<std::size_t>(a)];
+      const float right = from_center[static_cast<std::size_t>(b)];
+      return left < right || (left == right && a < b);
+    });
+  }
+
+  void visit_tiles(Size first, Size visited, const int* active, int count, Scratch& scratch,
+                   Size dims) const {
+    FilterQueries queries;
+    for (int q = 0; q < kTileQueries; ++q) {
+      const auto from = static_cast<std::size_t>(active[q < count ? q : 0]);
+      queries.coordinates[q] = scratch.coordinates.data() + from * static_cast<std::size_t>(dims);
+      queries.norms[q] = scratch.norms[from];
+      queries.limits[q] = q < count ? upper_float(scratch.nearest[from].limit()) : -kInfinity;
+      for (int stage = 0; stage < kFilterStages; ++stage) {
+        queries.rests[q][stage] =
+            scratch.rests[from * kFilterStages + static_cast<std::size_t>(stage)];
+      }
+    }
+    for (Size place = panels_.begin(visited); place < panels_.end(visited);
+         place += panels_.width()) {
+      std::uint64_t hits[kTileQueries];
+      if (!kernels().filter_tile(queries, panels_.panel(place), panels_.norms(place),
+                                 panels_.rests(place), panels_.stages(), hits)) {
+        continue;
+      }
+      for (int q = 0; q < count; ++q) {
+        const PointId query = panels_.row(first + active[q]);
+        NearestList& nearest = scratch.nearest[static_cast<std::size_t>(active[q])];
+        for (std::uint64_t mask = hits[q]; mask != 0; mask &= mask - 1) {
+          const PointId id = panels_.row(place + std::countr_zero(mask));
+          if (id != query) {
+            nearest.add({kernel_.near_distance(data_row(query), data_row(id), request_.features,
+                                               request_.projection.scale),
+                         id});
+          }
+        }
+        queries.limits[q] = upper_float(nearest.limit());
       }
     }
   }
 
-  // Puts true distances into the candidates, sorts them, and returns the k-th.
-  double refine(Size query, std::vector<Candidate>& found) const {
-    const Data* row = request_.data + query * request_.features;
+  // The limit as a float, raised by the rounding of the distance behind it and of the conversion.
+  float upper_float(double limit) const {
+    return static_cast<float>(limit * (1 + 2 * refine_error_) + kSmallestDistance);
+  }
+
+  void finish(PointId query, NearestList& nearest, Scratch& scratch) const {
+    std::vector<Candidate>& found = nearest.items();
+    std::sort(found.begin(), found.end());
+    const double limit = found.back().distance;
+    if (found[static_cast<std::size_t>(request_.neighbors - 1)].distance >= kSmallestDistance) {
+      const bool proven =
+          sizeof(Real) <= sizeof(Data) || refine(query, found) * (1 + 2 * refine_error_) <= limit;
+      if (proven) {
+        write(query, found);
+        return;
+      }
+    } else if (refine(query, found) == 0) {
+      // So small that float may have lost their squares, but these points do coincide.
+      write(query, found);
+      return;
+    }
+    search_in_double(query, scratch);
+  }
+
+  // Puts double distances into the candidates, sorts them, and returns the k-th.
+  double refine(PointId query, std::vector<Candidate>& found) const {
     for (Candidate& candidate : found) {
-      candidate.distance = squared_distance_(row, request_.data + candidate.id * request_.features,
-                                             request_.features, panels_.scale());
+      candidate.distance = kernel_.squared_distance(data_row(query), data_row(candidate.id),
+                                                    request_.features, request_.projection.scale);
     }
     const auto k = static_cast<std::ptrdiff_t>(request_.neighbors);
     std::partial_sort(found.begin(), found.begin() + k, found.end());
     return found[static_cast<std::size_t>(k - 1)].distance;
   }
 
-  void search_in_double(Size query, Scratch& scratch) const {
+  void search_in_double(PointId query, Scratch& scratch) const {
     scratch.all.clear();
     for (Size id = 0; id < request_.rows; ++id) {
       if (id != query) {
@@ -317,7 +393,7 @@ private:
     write(query, scratch.all);
   }
 
-  void write(Size query, const std::vector<Candidate>& found) const {
+  void write(PointId query, const std::vector<Candidate>& found) const {
     const Size k = request_.neighbors;
     for (Size j = 0; j < k; ++j) {
       const Candidate& candidate = found[static_cast<std::size_t>(j)];
@@ -327,24 +403,24 @@ private:
   }
 
   const NeighborsRequest<Data, Real>& request_;
-  CenteredPanels<Data> panels_;
+  CellPanels panels_;
   Size kept_;
-  typename RealKernels<Data>::SquaredDistance squared_distance_;
+  const RealKernels<Data>& kernel_;
+  double refine_error_; // relative, of near_distance()
   std::vector<Scratch> scratch_;
 };
 
 } // namespace
 
 template <typename Data, typename Real>
-double exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team) {
+void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team) {
   Search<Data, Real> search(request, team);
   search.run(team);
-  return search.scale();
 }
 
-template double exact_neighbors(const NeighborsRequest<float, float>&, ThreadTeam&);
-template double exact_neighbors(const NeighborsRequest<float, double>&, ThreadTeam&);
-template double exact_neighbors(const NeighborsRequest<double, float>&, ThreadTeam&);
-template double exact_neighbors(const NeighborsRequest<double, double>&, ThreadTeam&);
+template void exact_neighbors(const NeighborsRequest<float, float>&, ThreadTeam&);
+template void exact_neighbors(const NeighborsRequest<float, double>&, ThreadTeam&);
+template void exact_neighbors(const NeighborsRequest<double, float>&, ThreadTeam&);
+template void exact_neighbors(const NeighborsRequest<double, double>&, ThreadTeam&);
 
 } // namespace acctsne

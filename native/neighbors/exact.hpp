@@ -4,25 +4,32 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 
-#include <functional>
+#include <atomic>
 
 namespace acctsne {
+
+// The data, centred, on its leading axes.
+struct Projection {
+  const float* coordinates; // rows x dims: V^T (scale * x - centre), V orthonormal
+  Size dims;
+  const double* squared_norms; // rows: |scale * x - centre|^2
+  double scale;                // a power of two
+};
 
 template <typename Data, typename Real>
 struct NeighborsRequest {
   const Data* data; // rows x features, row-major
   Size rows;
   Size features;
+  Projection projection;
   Size neighbors;                    // k, at most rows - 1
   PointId* indices;                  // out: rows x k, without the point itself, nearest first
-  Real* squared_distances;           // out: rows x k, ascending, in units of `scale`
+  Real* squared_distances;           // out: rows x k, ascending, of the data times scale
   std::atomic<Size>* done = nullptr; // counts finished rows, for a progress bar
 };
 
-// Fills the request's outputs and returns the scale: distances are those of the data times this
-// power of two. It is 1 unless squares of the data's range would overflow or vanish. Ties go to the
-// lower index.
+// Fills the request's outputs. Ties go to the lower index.
 template <typename Data, typename Real>
-double exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team);
+void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team);
 
 } // namespace acctsne

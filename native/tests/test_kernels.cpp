@@ -418,49 +418,95 @@ TEST(filter_tile_matches_direct_computation) {
     const int width = kernels().panel_points;
     std::mt19937_64 random(6);
     std::normal_distribution<float> normal;
-    for (const Size features : {1, 2, 17, 100}) {
-      std::vector<float> queries(at(kTileQueries * features));
-      std::vector<float> panel(at(width * features));
-      std::vector<float> query_norms(kTileQueries);
-      std::vector<float> panel_norms(at(width));
-      for (std::vector<float>* values : {&queries, &panel, &query_norms, &panel_norms}) {
+    for (const Size dims : {1, 2, 17, 100}) {
+      std::vector<float> coordinates(at(kTileQueries * dims));
+      std::vector<float> panel(at(width * dims));
+      std::vector<float> rests(at(width * kFilterStages));
+      std::vector<float> norms(at(width));
+      FilterQueries queries;
+      for (std::vector<float>* values : {&coordinates, &panel, &rests, &norms}) {
         std::generate(values->begin(), values->end(), [&] { return normal(random); });
       }
       // The padding of a last panel.
-      panel_norms[at(width - 1)] = std::numeric_limits<float>::infinity();
-      const float infinity = std::numeric_limits<float>::infinity();
-      const float limits[kTileQueries] = {0, infinity, -infinity, 1, -1, 0.1f};
+      norms[at(width - 1)] = std::numeric_limits<float>::infinity();
+      const Size stages[kFilterStages] = {std::min<Size>(4, dims), std::min<Size>(9, dims),
+                                          std::min<Size>(40, dims), dims};
+      const float spread = 4 * std::sqrt(static_cast<float>(dims));
+      for (int q = 0; q < kTileQueries; ++q) {
+        queries.coordinates[q] = coordinates.data() + q * dims;
+        queries.norms[q] = normal(random);
+        std::generate_n(queries.rests[q], kFilterStages, [&] { return normal(random); });
+      }
+      const auto bound = [&](int q, Size p, int stage) {
+        double dot = static_cast<double>(queries.rests[q][stage]) *
+                     static_cast<double>(rests[at(stage * width + p)]);
+        for (Size d = 0; d < stages[stage]; ++d) {
+          dot += static_cast<double>(queries.coordinates[q][d]) *
+                 static_cast<double>(panel[at(d * width + p)]);
+        }
+        return static_cast<double>(norms[at(p)]) + static_cast<double>(queries.norms[q]) - 2 * dot;
+      };
 
-      std::vector<float> bounds(at(kTileQueries * width));
       std::uint64_t hits[kTileQueries];
-      kernels().filter_tile(queries.data(), query_norms.data(), limits, panel.data(),
-                            panel_norms.data(), features, bounds.data(), hits);
-      for (Size q = 0; q < kTileQueries; ++q) {
-        std::uint64_t expected_hits = 0;
+      const float infinity = std::numeric_limits<float>::infinity();
+      const float limits[kTileQueries] = {0, infinity, -infinity, spread, -spread, 0.1f};
+      std::copy_n(limits, kTileQueries, queries.limits);
+      CHECK(kernels().filter_tile(queries, panel.data(), norms.data(), rests.data(), stages, hits));
+      for (int q = 0; q < kTileQueries; ++q) {
         for (Size p = 0; p < width; ++p) {
-          double dot = 0;
-          double magnitude = std::abs(static_cast<double>(query_norms[at(q)]));
-          for (Size f = 0; f < features; ++f) {
-            const double term = static_cast<double>(queries[at(q * features + f)]) *
-                                static_cast<double>(panel[at(f * width + p)]);
-            dot += term;
-            magnitude += 2 * std::abs(term);
-          }
-          const float bound = bounds[at(q * width + p)];
-          if (p == width - 1) {
-            CHECK_EQUAL(bound, infinity);
-          } else {
-            const auto norm = static_cast<double>(panel_norms[at(p)]);
-            magnitude += std::abs(norm);
-            CHECK_NEAR(bound, static_cast<double>(query_norms[at(q)]) + norm - 2 * dot,
-                       static_cast<double>(features + 4) * static_cast<double>(kEpsilon<float>) *
-                           magnitude);
-          }
-          if (bound < limits[q]) {
-            expected_hits |= std::uint64_t{1} << p;
+          const double expected = bound(q, p, kFilterStages - 1);
+          const auto limit = static_cast<double>(limits[q]);
+          const bool hit = ((hits[q] >> p) & 1) != 0;
+          // Rounding decides what is too close to tell.
+          if (std::abs(expected - limit) > 1e-4 || std::isinf(limit)) {
+            CHECK_EQUAL(hit, expected < limit);
           }
         }
-        CHECK_EQUAL(hits[q], expected_hits);
+      }
+
+      // Below every bound of the first stage, though not of the last: given up at once.
+      double lowest = 1e30;
+      for (int q = 0; q < kTileQueries; ++q) {
+        for (Size p = 0; p < width; ++p) {
+          lowest = std::min(lowest, bound(q, p, 0));
+        }
+      }
+      std::fill_n(queries.limits, kTileQueries, static_cast<float>(lowest - 1e-3));
+      CHECK(
+          !kernels().filter_tile(queries, panel.data(), norms.data(), rests.data(), stages, hits));
+    }
+  });
+}
+
+TEST(near_distance_keeps_to_the_precision_of_the_data) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const Size features : {0, 1, 2, 7, 8, 17, 64, 100, 784}) {
+        const std::vector<Real> a = make_cloud<Real>(Cloud::uniform, features, 1, 7);
+        const std::vector<Real> b = make_cloud<Real>(Cloud::uniform, features, 1, 8);
+        const double exact =
+            kernels().of<Real>().squared_distance(a.data(), b.data(), features, 0.5);
+        CHECK_NEAR(kernels().of<Real>().near_distance(a.data(), b.data(), features, 0.5), exact,
+                   8 * static_cast<double>(kEpsilon<Real>) * exact);
+      }
+    });
+  });
+}
+
+TEST(distances_to_rows_match_a_double_loop) {
+  for_levels([] {
+    for (const Size dims : {1, 5, 16, 33}) {
+      const std::vector<float> rows = make_cloud<float>(Cloud::uniform, 7 * dims, 1, 3);
+      const std::vector<float> point = make_cloud<float>(Cloud::uniform, dims, 1, 4);
+      std::vector<float> distances(7);
+      kernels().distances_to_rows(point.data(), rows.data(), 7, dims, distances.data());
+      for (Size i = 0; i < 7; ++i) {
+        double sum = 0;
+        for (Size d = 0; d < dims; ++d) {
+          sum += std::pow(
+              static_cast<double>(point[at(d)]) - static_cast<double>(rows[at(i * dims + d)]), 2);
+        }
+        CHECK_NEAR(distances[at(i)], std::sqrt(sum), 1e-5 * std::sqrt(sum));
       }
     }
   });

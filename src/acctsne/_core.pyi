@@ -12,8 +12,15 @@ Progress = Callable[[int], object] | None
 def build_info() -> dict[str, Any]: ...
 def use_simd_level(name: str) -> None: ...
 def nearest_neighbors(
-    X: Reals, n_neighbors: int, in_double: bool, threads: int, progress: Progress = None
-) -> tuple[npt.NDArray[np.int32], Reals, float]: ...
+    X: Reals,
+    coordinates: npt.NDArray[np.float32],
+    squared_norms: npt.NDArray[np.float64],
+    scale: float,
+    n_neighbors: int,
+    in_double: bool,
+    threads: int,
+    progress: Progress = None,
+) -> tuple[npt.NDArray[np.int32], Reals]: ...
 def search_perplexity(
     squared_distances: Reals, perplexity: float, threads: int
 ) -> tuple[Reals, npt.NDArray[np.float64], int]: ...

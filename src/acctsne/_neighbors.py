@@ -1,5 +1,6 @@
 """Step 1, KNN: the nearest neighbours of every sample and their squared distances."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from acctsne import _core
 from acctsne._progress import progress_bar
+from acctsne._projection import project
 from acctsne._threads import limited_libraries
 from acctsne._validate import Problem
 
@@ -28,19 +30,42 @@ def find_neighbors(problem: Problem, verbose: int = 0) -> Neighbors:
         it is the distance's square that enters the Gaussian.
     """
     if problem.metric == "euclidean" and not problem.metric_params and not issparse(problem.X):
+        in_double = problem.dtype == np.float64
         with progress_bar("neighbors", problem.n_samples, "pt", verbose) as move_to:
-            indices, squared, _ = _core.nearest_neighbors(
-                problem.X,
-                problem.n_neighbors,
-                problem.dtype == np.float64,
-                problem.threads,
-                move_to,
-            )
-        return indices, squared
+            return exact_neighbors(
+                problem.X, problem.n_neighbors, in_double, problem.threads, move_to
+            )[:2]
     with limited_libraries(problem.threads):
         if problem.method == "exact":
             return _from_all_pairs(problem)
         return _from_scikit_learn(problem)
+
+
+def exact_neighbors(
+    X: npt.NDArray[Any],
+    n_neighbors: int,
+    in_double: bool,
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float]:
+    """Find the exact Euclidean neighbours of every row of a dense C-contiguous array.
+
+    Returns indices, squared distances, and the scale: squared distances are those of X times it, 1
+    unless they would overflow or vanish.
+    """
+    with limited_libraries(threads):
+        projection = project(X, n_neighbors)
+    indices, squared = _core.nearest_neighbors(
+        X,
+        projection.coordinates,
+        projection.squared_norms,
+        projection.scale,
+        n_neighbors,
+        in_double,
+        threads,
+        progress,
+    )
+    return indices, squared, projection.scale
 
 
 def _from_scikit_learn(problem: Problem) -> Neighbors:

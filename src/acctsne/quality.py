@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from acctsne import _core
 from acctsne._affinities import JointProbabilities, joint_probabilities
+from acctsne._neighbors import exact_neighbors
 from acctsne._threads import effective_threads
 from acctsne._validate import MAX_COMPONENTS, METHODS, check_layout_dtype
 
@@ -59,7 +60,7 @@ def affinities(
         raise ValueError(f"perplexity must be between 0 and n_samples ({len(X)}); got {perplexity}")
     threads = effective_threads(n_jobs)
     k = min(len(X) - 1, int(3.0 * perplexity + 1))
-    indices, squared, _ = _core.nearest_neighbors(X, k, True, threads)
+    indices, squared, _ = exact_neighbors(X, k, True, threads)
     return joint_probabilities(indices, squared, perplexity, threads).to_scipy()
 
 
@@ -306,7 +307,7 @@ def _neighbor_indices(
         raise ValueError(
             f"n_neighbors must be between 1 and n_samples - 1 ({len(X) - 1}); got {n_neighbors}"
         )
-    return _core.nearest_neighbors(X, n_neighbors, False, effective_threads(n_jobs))[0]
+    return exact_neighbors(X, n_neighbors, False, effective_threads(n_jobs))[0]
 
 
 def _shared_fraction(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> float:
