@@ -121,7 +121,8 @@ void run_native(int threads, Body&& body) {
 
 template <typename Data, typename Real>
 nb::tuple neighbors_as(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
-                       double scale, Size k, int threads, const nb::object& progress) {
+                       double scale, Size k, Size most_cells, int threads,
+                       const nb::object& progress) {
   const auto rows = static_cast<Size>(X.shape(0));
   require(k >= 1 && k < rows, "n_neighbors must be in [1, n_samples - 1]");
   require(rows < std::numeric_limits<PointId>::max() / 2, "too many samples");
@@ -137,7 +138,7 @@ nb::tuple neighbors_as(Input2<Data> X, Input2<float> coordinates, Input1<double>
                               squared_norms.data(), scale};
   run_native(threads, poll, [&](ThreadTeam& team) {
     exact_neighbors<Data, Real>({X.data(), rows, static_cast<Size>(X.shape(1)), projection, k,
-                                 indices.data(), distances.data(), &done},
+                                 indices.data(), distances.data(), most_cells, &done},
                                 team);
   });
   const std::vector<std::size_t> shape{X.shape(0), static_cast<std::size_t>(k)};
@@ -146,12 +147,10 @@ nb::tuple neighbors_as(Input2<Data> X, Input2<float> coordinates, Input1<double>
 
 template <typename Data>
 nb::tuple nearest_neighbors(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
-                            double scale, Size k, bool in_double, int threads,
+                            double scale, Size k, bool in_double, Size most_cells, int threads,
                             const nb::object& progress) {
-  return in_double ? neighbors_as<Data, double>(X, coordinates, squared_norms, scale, k, threads,
-                                                progress)
-                   : neighbors_as<Data, float>(X, coordinates, squared_norms, scale, k, threads,
-                                               progress);
+  const auto run = in_double ? neighbors_as<Data, double> : neighbors_as<Data, float>;
+  return run(X, coordinates, squared_norms, scale, k, most_cells, threads, progress);
 }
 
 template <typename Real>
@@ -418,7 +417,7 @@ template <typename Real>
 void bind_steps(nb::module_& m) {
   m.def("nearest_neighbors", &nearest_neighbors<Real>, "X"_a.noconvert(),
         "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a, "n_neighbors"_a,
-        "in_double"_a, "threads"_a, "progress"_a.none() = nb::none());
+        "in_double"_a, "most_cells"_a, "threads"_a, "progress"_a.none() = nb::none());
   m.def("search_perplexity", &perplexity<Real>, "squared_distances"_a.noconvert(), "perplexity"_a,
         "threads"_a);
   m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),

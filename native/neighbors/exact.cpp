@@ -62,7 +62,7 @@ public:
         norms_(static_cast<std::size_t>(cells_ * kCellPoints), kInfinity),
         rests_(static_cast<std::size_t>(cells_ * kCellPoints * kFilterStages), 0.0f),
         centers_(static_cast<std::size_t>(cells_ * dims_)),
-        radii_(static_cast<std::size_t>(cells_)) {
+        radii_(static_cast<std::size_t>(cells_)), roundings_(static_cast<std::size_t>(cells_)) {
     set_stages();
     // Rounding of the centred and rotated coordinates and of the product, relative to |q|^2 +
     // |p|^2.
@@ -84,7 +84,10 @@ public:
   const float* norms(Size place) const { return norms_.data() + place; }
   const float* rests(Size place) const { return rests_.data() + place * kFilterStages; }
   const float* center(Size cell) const { return centers_.data() + cell * dims_; }
-  float radius(Size cell) const { return radii_[static_cast<std::size_t>(cell)]; }
+  // Of the ball about the centre that holds the cell's points, what rounding may have done to them
+  // included; and that alone.
+  double radius(Size cell) const { return radii_[static_cast<std::size_t>(cell)]; }
+  double rounding(Size cell) const { return roundings_[static_cast<std::size_t>(cell)]; }
 
   // Coordinates of the point at `place`, then its norm and its rests.
   void copy_query(Size place, float* coordinates, float& norm, float* rests) const {
@@ -122,6 +125,7 @@ private:
           static_cast<float>(center[static_cast<std::size_t>(d)] / static_cast<double>(count));
     }
     double radius2 = 0;
+    double largest_norm = 0;
     for (Size place = begin(cell); place < (cell + 1) * kCellPoints; ++place) {
       const Size first = place / width_ * width_;
       const Size lane = place - first;
@@ -151,9 +155,14 @@ private:
         }
       }
       radius2 = std::max(radius2, distance);
+      largest_norm = std::max(largest_norm, norm);
       norms_[static_cast<std::size_t>(place)] = static_cast<float>(norm * (1 - slack_));
     }
-    radii_[static_cast<std::size_t>(cell)] = static_cast<float>(std::sqrt(radius2) * (1 + 1e-5));
+    // Coordinates are off by a part of the point's norm, and distances of centres by a part of
+    // theirs, which is at most twice the largest norm.
+    const auto at = static_cast<std::size_t>(cell);
+    roundings_[at] = slack_ * std::sqrt(largest_norm);
+    radii_[at] = std::sqrt(radius2) * (1 + 1e-5) + roundings_[at];
   }
 
   Size dims_;
@@ -165,7 +174,8 @@ private:
   std::vector<float> norms_; // lowered by the slack, so that bounds built from them are true ones
   std::vector<float> rests_;
   std::vector<float> centers_;
-  std::vector<float> radii_;
+  std::vector<double> radii_;
+  std::vector<double> roundings_;
   Size stages_[kFilterStages] = {};
   double slack_ = 0;
 };
@@ -233,7 +243,8 @@ private:
     std::vector<float> coordinates; // of the cell's queries
     std::vector<float> norms;
     std::vector<float> rests;
-    std::vector<float> center_distances; // queries x cells
+    std::vector<float> center_distances; // of all cells from this one
+    std::vector<float> query_distances;  // of all queries from the visited cell's centre
     std::vector<Size> visits;            // cells, nearest first
     std::vector<NearestList> nearest;
     std::vector<int> active; // queries that a cell may concern
@@ -247,19 +258,33 @@ private:
     const Size count = panels_.end(cell) - first;
     const Size dims = panels_.dims();
     prepare_queries(first, count, scratch);
-    order_visits(cell, count, scratch);
+    order_visits(cell, scratch);
+    // Even a search that may miss some needs k candidates.
+    const Size fewest = chunk_count(kept_ + 1, kCellPoints) + 1;
+    const Size most =
+        request_.most_cells > 0 ? std::max(request_.most_cells, fewest) : panels_.cells();
+    scratch.visits.resize(static_cast<std::size_t>(std::min(most, panels_.cells())));
+    double farthest_limit = std::numeric_limits<double>::infinity(); // of all queries
     for (const Size visited : scratch.visits) {
       if (team.should_stop(worker)) {
         return;
       }
-      // Which queries may have a neighbour there: |q - c| - radius bounds the distance from below.
+      // The gap between the two balls bounds all distances between their points from below.
+      const double gap =
+          static_cast<double>(scratch.center_distances[static_cast<std::size_t>(visited)]) -
+          panels_.radius(cell) - panels_.radius(visited);
+      if (gap > 0 && gap * gap >= farthest_limit) {
+        continue;
+      }
+      // Likewise for each query, and only some of them may have a neighbour there.
+      kernels().distances_to_rows(panels_.center(visited), scratch.coordinates.data(), count, dims,
+                                  scratch.query_distances.data());
       scratch.active.clear();
       for (Size q = 0; q < count; ++q) {
-        const float apart =
-            scratch.center_distances[static_cast<std::size_t>(q * panels_.cells() + visited)] -
-            panels_.radius(visited);
-        if (apart <= 0 || static_cast<double>(apart) * static_cast<double>(apart) <
-                              scratch.nearest[static_cast<std::size_t>(q)].limit()) {
+        const double apart =
+            static_cast<double>(scratch.query_distances[static_cast<std::size_t>(q)]) -
+            panels_.radius(visited) - panels_.rounding(cell);
+        if (apart <= 0 || apart * apart < scratch.nearest[static_cast<std::size_t>(q)].limit()) {
           scratch.active.push_back(static_cast<int>(q));
         }
       }
@@ -267,6 +292,13 @@ private:
         const auto in_tile = std::min<std::size_t>(kTileQueries, scratch.active.size() - a);
         visit_tiles(first, visited, scratch.active.data() + a, static_cast<int>(in_tile), scratch,
                     dims);
+      }
+      if (!scratch.active.empty()) {
+        farthest_limit = 0;
+        for (Size q = 0; q < count; ++q) {
+          farthest_limit =
+              std::max(farthest_limit, scratch.nearest[static_cast<std::size_t>(q)].limit());
+        }
       }
     }
     for (Size q = 0; q < count && !team.should_stop(worker); ++q) {
@@ -280,6 +312,7 @@ private:
     scratch.norms.resize(static_cast<std::size_t>(kCellPoints));
     scratch.rests.resize(static_cast<std::size_t>(kCellPoints * kFilterStages));
     scratch.nearest.resize(static_cast<std::size_t>(kCellPoints));
+    scratch.query_distances.resize(static_cast<std::size_t>(kCellPoints));
     for (Size q = 0; q < count; ++q) {
       panels_.copy_query(first + q, scratch.coordinates.data() + q * dims,
                          scratch.norms[static_cast<std::size_t>(q)],
@@ -289,24 +322,18 @@ private:
   }
 
   // Cells from the nearest centre to the farthest; the queries' own comes first.
-  void order_visits(Size cell, Size count, Scratch& scratch) const {
+  void order_visits(Size cell, Scratch& scratch) const {
     const Size cells = panels_.cells();
-    const Size dims = panels_.dims();
-    scratch.center_distances.resize(static_cast<std::size_t>(kCellPoints * cells));
-    for (Size q = 0; q < count; ++q) {
-      kernels().distances_to_rows(
-          scratch.coordinates.data() + q * dims, panels_.center(0), cells, dims,
-          scratch.center_distances.data() + static_cast<std::size_t>(q * cells));
-    }
-    std::vector<float> from_center(static_cast<std::size_t>(cells));
-    kernels().distances_to_rows(panels_.center(cell), panels_.center(0), cells, dims,
+    std::vector<float>& from_center = scratch.center_distances;
+    from_center.resize(static_cast<std::size_t>(cells));
+    kernels().distances_to_rows(panels_.center(cell), panels_.center(0), cells, panels_.dims(),
                                 from_center.data());
-    from_center[static_cast<std::size_t>(cell)] = -1;
+    from_center[static_cast<std::size_t>(cell)] = 0;
     scratch.visits.resize(static_cast<std::size_t>(cells));
     std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});
     std::sort(scratch.visits.begin(), scratch.visits.end(), [&](Size a, Size b) {
-      const float left = from_center[static_cast<std::size_t>(a)];
-      const float right = from_center[static_cast<std::size_t>(b)];
+      const float left = a == cell ? -1 : from_center[static_cast<std::size_t>(a)];
+      const float right = b == cell ? -1 : from_center[static_cast<std::size_t>(b)];
       return left < right || (left == right && a < b);
     });
   }

@@ -25,6 +25,7 @@ struct NeighborsRequest {
   Size neighbors;                    // k, at most rows - 1
   PointId* indices;                  // out: rows x k, without the point itself, nearest first
   Real* squared_distances;           // out: rows x k, ascending, of the data times scale
+  Size most_cells = 0;               // visit only so many, the nearest; 0 for all, which is exact
   std::atomic<Size>* done = nullptr; // counts finished rows, for a progress bar
 };
 

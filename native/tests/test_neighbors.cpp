@@ -90,7 +90,7 @@ Found<Real> find(const std::vector<Data>& data, Size features, Size k, int threa
   Found<Real> found{std::vector<PointId>(at(rows * k)), std::vector<Real>(at(rows * k)),
                     projection.scale};
   exact_neighbors<Data, Real>({data.data(), rows, features, projection.view(), k,
-                               found.indices.data(), found.squared_distances.data(), &done},
+                               found.indices.data(), found.squared_distances.data(), 0, &done},
                               team);
   CHECK_EQUAL(done.load(), rows);
   return found;
@@ -303,6 +303,18 @@ TEST(a_cluster_at_the_mean_whose_float_squares_vanish) {
   }
 }
 
+TEST(clusters_of_several_cells_far_apart_for_their_size) {
+  // Coordinates in float are off by more than the clusters' own distances, so balls prove nothing.
+  for (const double apart : {1e3, 1e6}) {
+    std::vector<double> data = normal_data<double>(1500, 3);
+    for (Size i = 0; i < 1500; ++i) {
+      data[at(i * 3)] += i % 2 == 0 ? apart : -apart;
+    }
+    check_search<double>("far apart", data, 3, 12);
+    check_search<float>("far apart", data, 3, 12);
+  }
+}
+
 TEST(a_poll_cancels_the_search) {
   constexpr Size kRows = 30'000; // seconds of work, so that there is time for a poll
   constexpr Size kFeatures = 64;
@@ -315,7 +327,7 @@ TEST(a_poll_cancels_the_search) {
   bool cancelled = false;
   try {
     exact_neighbors<float, float>({data.data(), kRows, kFeatures, projection.view(), kNeighbors,
-                                   indices.data(), distances.data(), nullptr},
+                                   indices.data(), distances.data(), 0, nullptr},
                                   team);
   } catch (const Cancelled&) {
     cancelled = true;

@@ -18,6 +18,7 @@ def nearest_neighbors(
     scale: float,
     n_neighbors: int,
     in_double: bool,
+    most_cells: int,
     threads: int,
     progress: Progress = None,
 ) -> tuple[npt.NDArray[np.int32], Reals]: ...

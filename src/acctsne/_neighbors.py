@@ -62,6 +62,7 @@ def exact_neighbors(
         projection.scale,
         n_neighbors,
         in_double,
+        0,
         threads,
         progress,
     )
