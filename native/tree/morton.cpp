@@ -1,9 +1,9 @@
 // Step 3, first half (the paper's Algorithm 1 and the sort).
 //
 // 1. Codes: one SIMD pass over chunks of points.
-// 2. Radix sort, least digit first, of the leading kSortedBits bits: per chunk a histogram, one
-//    running sum over digits and chunks, per chunk a scatter. Chunks are fixed and the scatter is
-//    stable, so the order does not depend on the threads.
+// 2. Radix sort, least digit first, of the leading bits: per chunk a histogram, one running sum
+//    over digits and chunks, per chunk a scatter. Chunks are fixed and the scatter is stable, so
+//    the order does not depend on the threads.
 // 3. Codes that agree in all those bits are few: their runs are sorted by the rest.
 #include "tree/morton.hpp"
 
@@ -17,13 +17,19 @@
 namespace acctsne {
 namespace {
 
-constexpr int kDigitBits = 11;
-constexpr int kDigits = 1 << kDigitBits;
-constexpr int kPasses = 3;
-constexpr int kSortedBits = kPasses * kDigitBits;
-// Below this many points a comparison sort on one thread is faster than three passes over 2048
-// counters.
-constexpr Size kSmall = 2048;
+// Digits of the radix sort: wide ones take fewer passes, narrow ones fewer counters.
+struct Digits {
+  int bits;
+  int passes;
+  int sorted_bits() const { return bits * passes; }
+  Size count() const { return Size{1} << bits; }
+};
+constexpr Digits kWide{11, 3};
+constexpr Digits kNarrow{8, 4};
+// Below this many points narrow digits are faster: 2048 counters are as much work as the points.
+constexpr Size kSmall = 8192;
+// Below this many a comparison sort is.
+constexpr Size kTiny = 64;
 constexpr Size kChunk = 16384;
 
 void sort_run(MortonCode* codes, PointId* order, Size count,
@@ -79,34 +85,36 @@ void sort_codes(std::vector<MortonCode>& codes, std::vector<PointId>& order,
   std::iota(order.begin(), order.end(), PointId{0});
   std::vector<std::vector<std::pair<MortonCode, PointId>>> pairs(
       static_cast<std::size_t>(team.size()));
-  if (count < kSmall) {
+  if (count < kTiny) {
     sort_run(codes.data(), order.data(), count, pairs[0]);
     return;
   }
 
-  const int lowest_bit = std::max(0, code_bits - kSortedBits);
+  const Digits digits = count < kSmall ? kNarrow : kWide;
+  const auto counters = static_cast<std::size_t>(digits.count());
+  const int lowest_bit = std::max(0, code_bits - digits.sorted_bits());
   const Size chunks = chunk_count(count, kChunk);
-  histograms.resize(static_cast<std::size_t>(chunks * kDigits));
-  for (int pass = 0; pass < kPasses; ++pass) {
-    const int shift = lowest_bit + pass * kDigitBits;
-    const auto digit = [shift](MortonCode code) {
-      return static_cast<std::size_t>((code >> shift) & (kDigits - 1));
+  histograms.resize(static_cast<std::size_t>(chunks) * counters);
+  for (int pass = 0; pass < digits.passes; ++pass) {
+    const int shift = lowest_bit + pass * digits.bits;
+    const auto digit = [shift, counters](MortonCode code) {
+      return static_cast<std::size_t>(code >> shift) & (counters - 1);
     };
     parallel_for(team, count, kChunk, [&](Size begin, Size end) {
-      std::uint32_t* histogram = histograms.data() + begin / kChunk * kDigits;
-      std::fill_n(histogram, kDigits, 0u);
+      std::uint32_t* histogram = histograms.data() + begin / kChunk * digits.count();
+      std::fill_n(histogram, counters, 0u);
       for (Size i = begin; i < end; ++i) {
         ++histogram[digit(codes[static_cast<std::size_t>(i)])];
       }
     });
     std::uint32_t start = 0;
-    for (std::size_t d = 0; d < kDigits; ++d) {
+    for (std::size_t d = 0; d < counters; ++d) {
       for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(chunks); ++chunk) {
-        start += std::exchange(histograms[chunk * kDigits + d], start);
+        start += std::exchange(histograms[chunk * counters + d], start);
       }
     }
     parallel_for(team, count, kChunk, [&](Size begin, Size end) {
-      std::uint32_t* next = histograms.data() + begin / kChunk * kDigits;
+      std::uint32_t* next = histograms.data() + begin / kChunk * digits.count();
       for (Size i = begin; i < end; ++i) {
         const auto from = static_cast<std::size_t>(i);
         const std::uint32_t to = next[digit(codes[from])]++;
