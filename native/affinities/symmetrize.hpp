@@ -8,9 +8,10 @@
 namespace acctsne {
 
 // `indices` and `conditional` are rows x neighbors; no row may name a neighbour twice or itself.
-// The result is symmetric, sums to 1, and its columns ascend within each row.
+// Their rows are sorted by column on the way. The result is symmetric, sums to 1, and its columns
+// ascend within each row.
 template <typename Real>
-Csr<Real> symmetrize(const PointId* indices, const Real* conditional, Size rows, Size neighbors,
+Csr<Real> symmetrize(PointId* indices, Real* conditional, Size rows, Size neighbors,
                      ThreadTeam& team);
 
 } // namespace acctsne

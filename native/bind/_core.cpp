@@ -36,6 +36,10 @@ using Input1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Input2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+// Changed in place.
+template <typename T>
+using InOut2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
 template <typename T>
 nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::vector<std::size_t> shape) {
   auto* held = new std::vector<T>(std::move(values));
@@ -171,7 +175,7 @@ nb::tuple perplexity(Input2<Real> squared_distances, double perplexity, int thre
 }
 
 template <typename Real>
-nb::tuple symmetrized(Input2<PointId> indices, Input2<Real> conditional, int threads) {
+nb::tuple symmetrized(InOut2<PointId> indices, InOut2<Real> conditional, int threads) {
   const auto rows = static_cast<Size>(indices.shape(0));
   const auto k = static_cast<Size>(indices.shape(1));
   require(conditional.shape(0) == indices.shape(0) && conditional.shape(1) == indices.shape(1),

@@ -121,8 +121,9 @@ NeighborLists random_edges(Size rows, Size neighbors) {
 template <typename Real>
 Csr<Real> symmetrize_edges(const NeighborLists& edges, int threads) {
   ThreadTeam team(threads);
-  const std::vector<Real> values(edges.values.begin(), edges.values.end());
-  return symmetrize(edges.indices.data(), values.data(), edges.rows, edges.neighbors, team);
+  std::vector<PointId> indices = edges.indices;
+  std::vector<Real> values(edges.values.begin(), edges.values.end());
+  return symmetrize(indices.data(), values.data(), edges.rows, edges.neighbors, team);
 }
 
 template <typename Real>
@@ -348,6 +349,7 @@ TEST(joint_probabilities_match_a_dense_reference) {
     check_symmetrize<Real>(random_edges(3, 2));
     check_symmetrize<Real>(random_edges(40, 39));
     check_symmetrize<Real>(random_edges(600, 1));
+    check_symmetrize<Real>(random_edges(1500, 7));  // more than one block of columns
     check_symmetrize<Real>(random_edges(1100, 10)); // three chunks of rows
   });
 }

@@ -49,15 +49,19 @@ def joint_probabilities(
     threads: int,
     timer: StageTimer | None = None,
 ) -> JointProbabilities:
-    """Fit a Gaussian of the given perplexity to every row's distances, and symmetrise."""
+    """Fit a Gaussian of the given perplexity to every row's distances, and symmetrise.
+
+    Sorts the rows of `indices` on the way.
+    """
     timer = timer or StageTimer()
+    rows, k = squared_distances.shape
     with timer.stage("bsp"):
         conditional, _, missed = _core.search_perplexity(
             squared_distances, float(perplexity), threads
         )
+    del squared_distances  # where the caller keeps none, this frees a third of the memory in use
     if missed:
         # As many neighbours as the perplexity, or more at distance zero, leave nothing to search.
-        rows, k = squared_distances.shape
         logger.info(
             "%d of %d rows cannot reach perplexity %g with their %d neighbours",
             missed,

@@ -285,11 +285,11 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
                 _core.build_info()["simd_level"],
             )
             with timer.stage("knn"):
-                indices, squared_distances = find_neighbors(problem, self.verbose)
+                neighbors = list(find_neighbors(problem, self.verbose))
+            # Handed over for good: together they are as large as P.
             P = joint_probabilities(
-                indices, squared_distances, problem.perplexity, problem.threads, timer
+                neighbors.pop(0), neighbors.pop(0), problem.perplexity, problem.threads, timer
             )
-            del indices, squared_distances  # as large as P itself
             with timer.stage("init"):
                 layout = initial_layout(problem, check_random_state(self.random_state))
             logger.info(
