@@ -1,21 +1,92 @@
 """Step 1, KNN: the nearest neighbours of every sample and their squared distances."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_array
 
 from acctsne import _core
 from acctsne._progress import progress_bar
 from acctsne._projection import project
-from acctsne._threads import limited_libraries
+from acctsne._threads import effective_threads, limited_libraries
 from acctsne._validate import Problem
 
 Neighbors = tuple[npt.NDArray[np.int32], npt.NDArray[Any]]
+
+
+class NearestNeighborsResult(NamedTuple):
+    """What `nearest_neighbors` finds."""
+
+    indices: npt.NDArray[np.int32]
+    distances: npt.NDArray[Any]
+    mode: str
+    recall: float
+
+
+def nearest_neighbors(
+    X: npt.ArrayLike,
+    n_neighbors: int,
+    *,
+    mode: Literal["auto", "exact"] = "auto",
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> NearestNeighborsResult:
+    """Find the nearest neighbours of every sample among the others, by Euclidean distance.
+
+    The search is exact at every size: bounds on the leading axes of the data rule out most pairs.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data, float32 or float64; anything else becomes float64.
+    n_neighbors : int
+        How many, at most n_samples - 1.
+    mode : {"auto", "exact"}, default="auto"
+        Both search exactly.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+    verbose : int, default=0
+        1 draws a progress bar on a terminal.
+
+    Returns
+    -------
+    result : NearestNeighborsResult
+        `indices`, of shape (n_samples, n_neighbors), without the sample itself, nearest first;
+        `distances`, of the same shape and of the precision of X; `mode`, the one used; and
+        `recall`, 1.0.
+
+    Examples
+    --------
+    >>> from acctsne import nearest_neighbors
+    >>> found = nearest_neighbors([[0.0], [1.0], [3.0], [7.0]], 2)
+    >>> found.indices.tolist()
+    [[1, 2], [0, 2], [1, 0], [2, 1]]
+    >>> found.distances[3].tolist()
+    [4.0, 6.0]
+    """
+    if mode not in ("auto", "exact"):
+        raise ValueError(f"mode must be 'auto' or 'exact'; got {mode!r}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        data: npt.NDArray[Any] = check_array(
+            X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2, input_name="X"
+        )
+    if not 1 <= n_neighbors < len(data):
+        raise ValueError(
+            f"n_neighbors must be between 1 and n_samples - 1 ({len(data) - 1}); got {n_neighbors}"
+        )
+    in_double = data.dtype == np.float64
+    threads = effective_threads(n_jobs)
+    with progress_bar("neighbors", len(data), "pt", verbose) as move_to:
+        indices, squared, scale = exact_neighbors(data, n_neighbors, in_double, threads, move_to)
+    distances = np.sqrt(squared, out=squared)
+    if scale != 1:
+        distances = (distances / scale).astype(data.dtype)
+    return NearestNeighborsResult(indices, distances, "exact", 1.0)
 
 
 def find_neighbors(problem: Problem, verbose: int = 0) -> Neighbors:
