@@ -52,30 +52,36 @@ inline Real sum_four(typename SplineWeights<Real>::Four v) {
   return (v[0] + v[2]) + (v[1] + v[3]);
 }
 
-// The first of the point's four nodes on one axis, and how far it lies beyond the second.
-template <typename Real>
-inline Size grid_place(Real y, Real lower, Real inverse_step, Real& fraction) {
-  const Real at = (y - lower) * inverse_step;
-  const auto node = static_cast<Size>(static_cast<std::int32_t>(at));
-  fraction = at - static_cast<Real>(node);
-  return node;
-}
+// Where a point lies in the grid: the first of its 4 x 4 nodes, and on each axis how far it lies
+// beyond the second.
+template <typename Real, int Dims>
+struct GridPlace {
+  Size node; // an offset into the grid
+  Real fraction[2] = {};
+
+  GridPlace(const GridGeometry<Real>& geometry, const Real* point) {
+    const Size x = first_node(geometry, point, 0);
+    node = x * geometry.stride + (Dims == 2 ? first_node(geometry, point, Dims - 1) : 0);
+  }
+
+private:
+  Size first_node(const GridGeometry<Real>& geometry, const Real* point, int axis) {
+    const Real at = (point[axis] - geometry.lower[axis]) * geometry.inverse_step;
+    const auto first = static_cast<Size>(static_cast<std::int32_t>(at));
+    fraction[axis] = at - static_cast<Real>(first);
+    return first;
+  }
+};
 
 template <typename Real, int Dims>
 void spread_points(const GridGeometry<Real>& geometry, const Real* points, const PointId* ids,
                    Size count, Real* grid) {
   for (Size i = 0; i < count; ++i) {
     const Real* point = points + static_cast<Size>(ids[i]) * Dims;
-    Real fx;
-    Real fy = 0;
-    const Size x = grid_place(point[0], geometry.lower[0], geometry.inverse_step, fx);
-    Size y = 0;
-    if constexpr (Dims == 2) {
-      y = grid_place(point[1], geometry.lower[1], geometry.inverse_step, fy);
-    }
-    const SplineWeights<Real> wx(fx);
-    const SplineWeights<Real> wy(fy);
-    Real* at = grid + x * geometry.stride + y;
+    const GridPlace<Real, Dims> place(geometry, point);
+    const SplineWeights<Real> wx(place.fraction[0]);
+    const SplineWeights<Real> wy(place.fraction[1]);
+    Real* at = grid + place.node;
     for (int column = 0; column < 4; ++column) {
       const auto sum = load_four(at) + wx.value[column] * wy.value;
       __builtin_memcpy(at, &sum, sizeof sum);
@@ -96,16 +102,10 @@ double gather_points(const GridGeometry<Real>& geometry, const Real* points, con
   for (Size i = 0; i < count; ++i) {
     const Size id = ids[i];
     const Real* point = points + id * Dims;
-    Real fx;
-    Real fy = 0;
-    const Size x = grid_place(point[0], geometry.lower[0], geometry.inverse_step, fx);
-    Size y = 0;
-    if constexpr (Dims == 2) {
-      y = grid_place(point[1], geometry.lower[1], geometry.inverse_step, fy);
-    }
-    const SplineWeights<Real> wx(fx);
-    const SplineWeights<Real> wy(fy);
-    const Real* at = grid + x * geometry.stride + y;
+    const GridPlace<Real, Dims> place(geometry, point);
+    const SplineWeights<Real> wx(place.fraction[0]);
+    const SplineWeights<Real> wy(place.fraction[1]);
+    const Real* at = grid + place.node;
     Four values = {};
     Four slopes = {};
     for (int column = 0; column < 4; ++column) {
@@ -114,8 +114,8 @@ double gather_points(const GridGeometry<Real>& geometry, const Real* points, con
       slopes += wx.slope[column] * nodes;
       at += geometry.stride;
     }
-    const SelfWeights<Real> self_x(fx);
-    const SelfWeights<Real> self_y(fy);
+    const SelfWeights<Real> self_x(place.fraction[0]);
+    const SelfWeights<Real> self_y(place.fraction[1]);
     Four own = {};
     Four own_slope = {};
     for (int n = 0; n < 4; ++n) {

@@ -27,19 +27,6 @@ Size points_per_subtree(Size count) {
 } // namespace
 
 template <typename Real, int Dims>
-void Tree<Real, Dims>::reserve(Size points) {
-  const auto n = static_cast<std::size_t>(points);
-  codes_.reserve(n);
-  codes_scratch_.reserve(n);
-  order_.reserve(n);
-  order_scratch_.reserve(n);
-  sorted_points_.reserve(n * Dims);
-  built_.reserve(2 * n);
-  nodes_.reserve(2 * n);
-  moments_.reserve(2 * n * kMoments<Dims>);
-}
-
-template <typename Real, int Dims>
 void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, const Real* upper,
                              ThreadTeam& team) {
   const auto n = static_cast<std::size_t>(count);

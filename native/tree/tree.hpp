@@ -28,9 +28,6 @@ struct Box {
 template <typename Real, int Dims>
 class Tree {
 public:
-  // Places for `points` points; later calls of build() on as many points or fewer allocate nothing.
-  void reserve(Size points);
-
   // Step 3. Sorts the points (row-major, points x Dims) and builds the nodes. `lower` and `upper`
   // bound the points.
   void build(const Real* points, Size count, const Real* lower, const Real* upper,
