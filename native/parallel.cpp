@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint32_t kGateOpen = 1u << 31;
 
 // How long an idle thread spins before it sleeps. Passes of an iteration follow each other within
-// microseconds, and a wake-up through the kernel costs about 50 us here; spinning longer only takes
-// time from others on a shared machine.
+// microseconds, less than a wake-up through the kernel takes; spinning longer only takes time from
+// others on a shared machine.
 constexpr std::chrono::microseconds kSpinTime{40};
 
 void relax_cpu() {

@@ -12,7 +12,13 @@ Digits = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 
 def test_public_names() -> None:
-    assert set(acctsne.__all__) == {"TSNE", "__version__", "build_info", "quality"}
+    assert set(acctsne.__all__) == {
+        "TSNE",
+        "__version__",
+        "build_info",
+        "nearest_neighbors",
+        "quality",
+    }
     for name in acctsne.__all__:
         assert hasattr(acctsne, name)
 

@@ -8,7 +8,7 @@ namespace acctsne {
 namespace {
 
 // Cost of one evaluation in nanoseconds on one thread: float32, uniform and clustered maps of 300
-// to 300000 points over 10 to 450 units, on a Sapphire Rapids core with AVX2 and AVX-512 kernels,
+// to 300000 points over 10 to 450 units, on a Emerald Rapids core with AVX2 and AVX-512 kernels,
 // which agree within 30 %. Threads and double precision change all three by about the same factor,
 // so only the ratios matter.
 constexpr double kExactPair = 0.25;

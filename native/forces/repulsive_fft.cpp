@@ -16,7 +16,7 @@
 // the transform of the B-spline sampled at the nodes: with that, two points on nodes interact
 // exactly. Against dividing by the continuous spline's transform, the force error falls from 4.0 to
 // 2.8 % (digits) and from 2.8 to 2.3 % (MNIST-70k) at step 0.45. It depends on the step and the
-// lengths alone and is kept until one of them changes, some tens of times in a run.
+// lengths alone and is kept until one of them changes.
 #include "forces/repulsive_fft.hpp"
 
 #include "kernels/dispatch.hpp"

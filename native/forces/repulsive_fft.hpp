@@ -12,9 +12,10 @@
 namespace acctsne {
 
 // Grid step for a relative force error (rms error / rms force), which grows with its fourth power.
-// Measured on uniform squares of 1000 to 20000 points over 100 units, the hardest kind of map: 5.6
-// % at step 0.6, 3.2 % at 0.5, 1.8 % at 0.425, 0.50 % at 0.31, 0.09 % at 0.2. The final maps of the
-// handwritten digits and of MNIST-70k are at 1.1 and 1.3 % for 0.4.
+// Measured on uniform squares of 1000 to 20000 points over 100 units: 5.6 % at step 0.6, 3.2 % at
+// 0.5, 1.8 % at 0.425, 0.50 % at 0.31, 0.09 % at 0.2. Final maps of the handwritten digits and of
+// MNIST-70k: 1.1 and 1.3 % at 0.4. Points that line up are harder: a tenth of 2000 points on each
+// of two faces of a square exceeds the aim up to 1.6 times.
 double grid_step_for_error(double error);
 
 // Longest side of a grid, in nodes. A larger map is the tree's business: two grids of this size

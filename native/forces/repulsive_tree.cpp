@@ -22,10 +22,10 @@ constexpr Size kGroupsPerChunk = 8;
 // scikit-learn does, which has the mass alone. At 1.8 the force error at angle 0.5 is below
 // scikit-learn's on every one of 29 layouts tried (uniform, clustered and lattice, 2000 to 20000
 // points over 60 to 300 units: 0.07 to 6 % against 0.35 to 8 %; final maps of digits 0.30 against
-// 1.14 %, of MNIST-70k 0.92 against 1.91 %); at 2.0 lattices exceed it. Beyond 1.2 the expansion
-// breaks down.
+// 1.14 %, of MNIST-70k 0.92 against 1.91 %); at 2.0 lattices exceed it. 1.0 is the largest theta
+// that was measured.
 double theta_for_angle(double angle) {
-  return std::min(1.8 * angle, 1.2);
+  return std::min(1.8 * angle, 1.0);
 }
 
 } // namespace

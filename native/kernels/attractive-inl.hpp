@@ -29,7 +29,7 @@ inline void load_points(const Real* points, const Column* columns, typename Simd
 #if defined(__AVX512F__)
   if constexpr (sizeof(Real) == 4 && Dims == 2) {
     // A point is one 64-bit element. Broadcast loads under a mask put it into its place without a
-    // shuffle; against vgatherdpd, a row of near edges takes 0.7 times as long (Sapphire Rapids).
+    // shuffle; against vgatherdpd, a row of near edges takes 0.7 times as long (Emerald Rapids).
     const auto* pairs = reinterpret_cast<const double*>(points);
     const auto eight = [&](const Column* from) {
       const FourColumns<Column> a(from);
@@ -56,8 +56,7 @@ inline void load_points(const Real* points, const Column* columns, typename Simd
   }
 #elif defined(__AVX2__)
   if constexpr (sizeof(Real) == 4 && Dims == 2) {
-    // Eight 64-bit loads and four shuffles: as fast as vgatherdpd on Intel, several times faster on
-    // AMD.
+    // Eight 64-bit loads and four shuffles, no gather.
     const auto* pairs = reinterpret_cast<const double*>(points);
     const auto two = [&](Size a, Size b) {
       return _mm_castpd_ps(_mm_loadh_pd(_mm_load_sd(pairs + a), pairs + b));
@@ -96,8 +95,8 @@ inline void load_points(const Real* points, const Column* columns, typename Simd
 // How many edges ahead the positions behind far edges are fetched. Near ones are in cache already.
 inline constexpr EdgeId kPrefetchDistance = 32;
 
-// How many edges ahead the edges themselves are fetched: MNIST-70k, 2 threads, 2.8 ms instead
-// of 3.2 for a pass, and flat up to 4096.
+// How many edges ahead the edges themselves are fetched: MNIST-70k, 2 threads, 2.8 ms instead of
+// 3.2 for a pass, and flat up to 4096.
 inline constexpr EdgeId kStreamAhead = 768;
 
 template <typename Real, bool Halves>

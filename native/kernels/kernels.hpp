@@ -25,8 +25,8 @@ struct FilterQueries {
   float limits[kTileQueries];
 };
 
-// Most points of a group that walks the tree together. MNIST-70k, 2 threads: 32, 48 and 64 were
-// compared.
+// Most points of a group that walks the tree together: larger groups walk less often and interact
+// with more. Not tuned.
 inline constexpr int kGroupPoints = 48;
 
 // What update_points gathers over its range, besides moving the points.

@@ -233,7 +233,6 @@ TEST(a_tree_can_be_built_again) {
   for_reals_and_dims([]<typename Real, int Dims>() {
     ThreadTeam team(2);
     Tree<Real, Dims> tree;
-    tree.reserve(3000);
     for (const Size count : {3000, 10, 2500, 1}) {
       const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, count, Dims);
       build(tree, points, team);

@@ -15,8 +15,8 @@
 
 namespace acctsne {
 
-// A cell with at most this many points is not divided further. Against leaves of one point, nodes
-// per point fall from 1.7 to 0.35 and the force error stays the same (MNIST-70k).
+// A cell with at most this many points is not divided further: fewer nodes to build and to visit,
+// and the points of a leaf are summed a vector at a time.
 inline constexpr Size kLeafPoints = 8;
 
 template <typename Real, int Dims>

@@ -11,16 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics.pairwise import euclidean_distances
 
-# Axes kept. MNIST-70k and Fashion-MNIST, k = 90, 2 threads: 11.0 and 9.3 s with 96, 10.9 and 9.0 s
-# with 128, 12.1 and 8.8 s with 256.
+# Axes kept. The search alone on MNIST-70k and Fashion-MNIST, k = 90, 2 threads, one run each: 11.0
+# and 9.3 s with 96, 10.9 and 9.0 s with 128, 12.1 and 8.8 s with 256.
 MAX_AXES = 128
 
 # With so few features there is nothing to gain from leaving some out.
 FEW_FEATURES = 24
 
-# A pair that survives the filter costs about six times as much as a pair in a tile over all
-# features: if more survive than this part, as in noise without leading axes, the tile takes all
-# features.
+# If more than this part of the pairs survives the filter, as in noise without leading axes, tiles
+# over all features are cheaper than a distance for each. An estimate from operation counts.
 MAX_SURVIVORS = 0.15
 
 # Rows that the axes are computed from.

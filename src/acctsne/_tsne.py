@@ -150,8 +150,9 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
 
     Notes
     -----
-    Ctrl-C is answered within 0.2 s: KeyboardInterrupt is raised and the attributes hold the layout
-    of the last finished iteration.
+    Ctrl-C is answered within 0.2 s while native code runs, which is all but the initial PCA and the
+    rotation before the neighbour search: KeyboardInterrupt is raised, and the attributes hold the
+    layout of the last finished iteration.
 
     Examples
     --------
