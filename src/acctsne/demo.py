@@ -56,10 +56,11 @@ def report(X: npt.NDArray[Any], y: npt.NDArray[Any], tsne: TSNE, n_jobs: int | N
     print(f"{'total':<28}{timings['total']:>9.3f}{1:>8.1%}\n")
 
     embedding = tsne.embedding_
+    force_error = quality.force_error(embedding, tsne.method, n_samples=len(embedding))
     figures = {
         "KL divergence, reported": f"{tsne.kl_divergence_:.4f}",
         "KL divergence, exact": f"{quality.exact_kl(X, embedding):.4f}",
-        "force error": f"{quality.force_error(embedding, tsne.method, n_samples=len(embedding)):.2%}",
+        "force error": f"{force_error:.2%}",
         "10-NN label agreement": f"{quality.label_agreement(embedding, y):.2%}",
         "threads": str(effective_threads(n_jobs)),
         "SIMD level": build_info()["simd_level"],
