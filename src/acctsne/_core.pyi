@@ -1,4 +1,4 @@
-"""Types of the native module (native/bind/_core.cpp)."""
+"""Types of the native module (native/bind)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,0 +1,125 @@
+// What every binding needs: arrays in and out, the interpreter lock released, Ctrl-C and progress
+// polled.
+//
+// Shapes and values are checked in Python before anything here is called; what is checked again is
+// what would crash.
+#pragma once
+
+#include "acctsne/parallel.hpp"
+#include "acctsne/types.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <exception>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace acctsne {
+
+template <typename T>
+using Input1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Input2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Changed in place.
+template <typename T>
+using InOut2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::vector<std::size_t> shape) {
+  auto* held = new std::vector<T>(std::move(values));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T>(held->data(), shape.size(), shape.data(), owner);
+}
+
+template <typename T>
+nb::ndarray<nb::numpy, T> to_numpy(std::span<const T> values, std::vector<std::size_t> shape) {
+  return to_numpy(std::vector<T>(values.begin(), values.end()), std::move(shape));
+}
+
+inline void require(bool condition, const char* message) {
+  if (!condition) {
+    throw std::invalid_argument(message);
+  }
+}
+
+// Asked by the thread team every 50 ms: takes the interpreter lock, handles signals, reports
+// progress. A Python error, such as KeyboardInterrupt, is kept and cancels the work.
+class PythonPoll {
+public:
+  using Count = std::function<Size()>;
+  PythonPoll(nb::object progress, Count count)
+      : progress_(std::move(progress)), count_(std::move(count)) {}
+
+  bool operator()() {
+    const nb::gil_scoped_acquire locked;
+    return !guarded([&] {
+      if (PyErr_CheckSignals() != 0) {
+        nb::raise_python_error();
+      }
+      if (!progress_.is_none() && count_) {
+        progress_(count_());
+      }
+    });
+  }
+
+  // Runs Python code under the lock; false, with the error kept, if it raised.
+  template <typename Body>
+  bool guarded(Body&& body) {
+    try {
+      body();
+      return true;
+    } catch (...) {
+      failure_ = std::current_exception();
+      return false;
+    }
+  }
+
+  void rethrow() const {
+    if (failure_) {
+      std::rethrow_exception(failure_);
+    }
+  }
+
+private:
+  nb::object progress_;
+  Count count_;
+  std::exception_ptr failure_;
+};
+
+// Runs body(team) without the interpreter lock on a team of its own.
+template <typename Body>
+void run_native(int threads, PythonPoll& poll, Body&& body) {
+  {
+    const nb::gil_scoped_release unlocked;
+    ThreadTeam team(threads, [&poll] { return poll(); });
+    try {
+      body(team);
+    } catch (const Cancelled&) {
+      // The reason is in the poll.
+    }
+  }
+  poll.rethrow();
+}
+
+template <typename Body>
+void run_native(int threads, Body&& body) {
+  PythonPoll poll(nb::none(), {});
+  run_native(threads, poll, body);
+}
+
+// steps.cpp: the steps as functions. optimizer.cpp: the gradient descent as a class.
+void bind_steps(nb::module_& m);
+void bind_optimizers(nb::module_& m);
+
+} // namespace acctsne

@@ -1,0 +1,155 @@
+// The gradient descent as a Python class for each precision.
+#include "bind/native_call.hpp"
+#include "optimize/loop.hpp"
+
+#include <algorithm>
+
+namespace acctsne {
+namespace {
+
+constexpr const char* kMethodNames[kMethods] = {"auto", "exact", "barnes_hut", "fft"};
+
+Method method_named(const std::string& name) {
+  const auto* found = std::find(std::begin(kMethodNames), std::end(kMethodNames), name);
+  require(found != std::end(kMethodNames), "unknown method");
+  return static_cast<Method>(found - std::begin(kMethodNames));
+}
+
+// Keeps the arrays of P alive beside the optimiser that reads them.
+template <typename Real>
+class BoundOptimizer {
+public:
+  BoundOptimizer(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Real> values,
+                 Input2<Real> initial, const std::string& method, double angle, double force_error)
+      : offsets_(std::move(offsets)), columns_(std::move(columns)), values_(std::move(values)),
+        rows_(initial.shape(0)), dims_(initial.shape(1)) {
+    require(rows_ >= 1 && offsets_.shape(0) == rows_ + 1, "P and the layout differ in rows");
+    const EdgeId* first = offsets_.data();
+    const auto edges = static_cast<EdgeId>(columns_.shape(0));
+    require(first[0] == 0 && first[rows_] == edges && values_.shape(0) == columns_.shape(0) &&
+                std::is_sorted(first, first + rows_ + 1),
+            "P's offsets do not fit its columns");
+    require(
+        std::all_of(columns_.data(), columns_.data() + edges,
+                    [this](PointId j) { return j >= 0 && static_cast<std::size_t>(j) < rows_; }),
+        "a column of P is out of range");
+    const RepulsionOptions options{method_named(method), angle, force_error};
+    require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
+    optimizer_ = make_optimizer<Real>({{offsets_.data(), rows_ + 1},
+                                       {columns_.data(), columns_.shape(0)},
+                                       {values_.data(), values_.shape(0)}},
+                                      initial.data(), static_cast<int>(dims_), options);
+  }
+
+  std::string run(Size iterations, double exaggeration, double learning_rate, double momentum,
+                  double max_step, Size check_every, double min_gradient_norm, Size patience,
+                  Size callback_every, const nb::object& callback, const nb::object& progress,
+                  int threads) {
+    Phase phase;
+    phase.iterations = iterations;
+    phase.exaggeration = exaggeration;
+    phase.learning_rate = learning_rate;
+    phase.momentum = momentum;
+    phase.max_step = max_step;
+    phase.check_every = check_every;
+    phase.callback_every = callback_every;
+    phase.min_gradient_norm = min_gradient_norm;
+    phase.patience = patience;
+    PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
+    const Observer observer = [&](const Report& report) {
+      const nb::gil_scoped_acquire locked;
+      bool stop = false;
+      const bool finished = poll.guarded([&] {
+        stop =
+            nb::cast<bool>(callback(report.iteration, report.kl_divergence, report.gradient_norm));
+      });
+      return stop || !finished;
+    };
+    Stop stop = Stop::finished;
+    run_native(threads, poll, [&](ThreadTeam& team) {
+      stop = optimizer_->run(phase, team, callback.is_none() ? Observer{} : observer);
+    });
+    constexpr const char* kNames[] = {"finished", "small_gradient", "no_progress", "callback"};
+    return kNames[static_cast<int>(stop)];
+  }
+
+  double kl_divergence(int threads) {
+    double kl = 0;
+    run_native(threads, [&](ThreadTeam& team) { kl = optimizer_->kl_divergence(team); });
+    return kl;
+  }
+
+  nb::tuple forces(int threads) {
+    run_native(threads, [&](ThreadTeam& team) { optimizer_->evaluate(team); });
+    return nb::make_tuple(to_numpy(optimizer_->attractive(), {rows_, dims_}),
+                          to_numpy(optimizer_->repulsive(), {rows_, dims_}), optimizer_->z());
+  }
+
+  void rest() { optimizer_->rest(); }
+  nb::ndarray<nb::numpy, Real> points() const {
+    return to_numpy(optimizer_->points(), {rows_, dims_});
+  }
+  // Finished iterations by method, those that were used.
+  nb::dict iterations_by_method() const {
+    nb::dict result;
+    for (int method = 0; method < kMethods; ++method) {
+      const Size count = optimizer_->iterations_by(static_cast<Method>(method));
+      if (count > 0) {
+        result[kMethodNames[method]] = count;
+      }
+    }
+    return result;
+  }
+  Size iterations() const { return optimizer_->iterations(); }
+  double gradient_norm() const { return optimizer_->last_report().gradient_norm; }
+  nb::dict seconds() const {
+    const StepSeconds& seconds = optimizer_->seconds();
+    nb::dict result;
+    result["tree_building"] = seconds.tree_building;
+    result["summarization"] = seconds.summarization;
+    result["attractive"] = seconds.attractive;
+    result["repulsive"] = seconds.repulsive;
+    result["update"] = seconds.update;
+    result["kl_divergence"] = seconds.kl_divergence;
+    result["relabel"] = seconds.relabel;
+    return result;
+  }
+
+private:
+  Input1<EdgeId> offsets_;
+  Input1<PointId> columns_;
+  Input1<Real> values_;
+  std::size_t rows_;
+  std::size_t dims_;
+  std::unique_ptr<Optimizer<Real>> optimizer_;
+};
+
+template <typename Real>
+void bind_optimizer(nb::module_& m, const char* name) {
+  using Bound = BoundOptimizer<Real>;
+  nb::class_<Bound>(m, name)
+      .def(nb::init<Input1<EdgeId>, Input1<PointId>, Input1<Real>, Input2<Real>, const std::string&,
+                    double, double>(),
+           "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
+           "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a)
+      .def("run", &Bound::run, "iterations"_a, "exaggeration"_a, "learning_rate"_a, "momentum"_a,
+           "max_step"_a, "check_every"_a, "min_gradient_norm"_a, "patience"_a, "callback_every"_a,
+           "callback"_a.none(), "progress"_a.none(), "threads"_a)
+      .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
+      .def("forces", &Bound::forces, "threads"_a)
+      .def("rest", &Bound::rest)
+      .def_prop_ro("points", &Bound::points, nb::rv_policy::move)
+      .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
+      .def_prop_ro("iterations", &Bound::iterations)
+      .def_prop_ro("gradient_norm", &Bound::gradient_norm)
+      .def_prop_ro("seconds", &Bound::seconds);
+}
+
+} // namespace
+
+void bind_optimizers(nb::module_& m) {
+  bind_optimizer<float>(m, "Optimizer32");
+  bind_optimizer<double>(m, "Optimizer64");
+}
+
+} // namespace acctsne

@@ -1,0 +1,193 @@
+// The steps as Python functions.
+#include "acctsne/csr.hpp"
+#include "affinities/perplexity.hpp"
+#include "affinities/symmetrize.hpp"
+#include "bind/native_call.hpp"
+#include "forces/repulsive_exact.hpp"
+#include "neighbors/exact.hpp"
+#include "tree/tree.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace acctsne {
+namespace {
+
+template <typename Data, typename Real>
+nb::tuple neighbors_as(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+                       double scale, Size k, Size most_cells, int threads,
+                       const nb::object& progress) {
+  const auto rows = static_cast<Size>(X.shape(0));
+  require(k >= 1 && k < rows, "n_neighbors must be in [1, n_samples - 1]");
+  require(rows < std::numeric_limits<PointId>::max() / 2, "too many samples");
+  require(coordinates.shape(0) == X.shape(0) && squared_norms.shape(0) == X.shape(0) &&
+              coordinates.shape(1) >= 1,
+          "the projection does not fit the data");
+  const auto stored = static_cast<std::size_t>(rows * k);
+  std::vector<PointId> indices(stored);
+  std::vector<Real> distances(stored);
+  std::atomic<Size> done{0};
+  PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
+  const Projection projection{coordinates.data(), static_cast<Size>(coordinates.shape(1)),
+                              squared_norms.data(), scale};
+  run_native(threads, poll, [&](ThreadTeam& team) {
+    exact_neighbors<Data, Real>({X.data(), rows, static_cast<Size>(X.shape(1)), projection, k,
+                                 indices.data(), distances.data(), most_cells, &done},
+                                team);
+  });
+  const std::vector<std::size_t> shape{X.shape(0), static_cast<std::size_t>(k)};
+  return nb::make_tuple(to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape));
+}
+
+template <typename Data>
+nb::tuple nearest_neighbors(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+                            double scale, Size k, bool in_double, Size most_cells, int threads,
+                            const nb::object& progress) {
+  const auto run = in_double ? neighbors_as<Data, double> : neighbors_as<Data, float>;
+  return run(X, coordinates, squared_norms, scale, k, most_cells, threads, progress);
+}
+
+template <typename Real>
+nb::tuple perplexity(Input2<Real> squared_distances, double perplexity, int threads) {
+  const auto rows = static_cast<Size>(squared_distances.shape(0));
+  const auto k = static_cast<Size>(squared_distances.shape(1));
+  require(k >= 1, "at least one neighbour is needed");
+  std::vector<Real> conditional(static_cast<std::size_t>(rows * k));
+  std::vector<double> betas(static_cast<std::size_t>(rows));
+  Size missed = 0;
+  run_native(threads, [&](ThreadTeam& team) {
+    missed = search_perplexity<Real>(
+        {squared_distances.data(), rows, k, perplexity, conditional.data(), betas.data()}, team);
+  });
+  return nb::make_tuple(
+      to_numpy(std::move(conditional), {squared_distances.shape(0), squared_distances.shape(1)}),
+      to_numpy(std::move(betas), {squared_distances.shape(0)}), missed);
+}
+
+template <typename Real>
+nb::tuple symmetrized(InOut2<PointId> indices, InOut2<Real> conditional, int threads) {
+  const auto rows = static_cast<Size>(indices.shape(0));
+  const auto k = static_cast<Size>(indices.shape(1));
+  require(conditional.shape(0) == indices.shape(0) && conditional.shape(1) == indices.shape(1),
+          "indices and conditional differ in shape");
+  require(std::all_of(indices.data(), indices.data() + rows * k,
+                      [rows](PointId j) { return j >= 0 && j < rows; }),
+          "a neighbour's index is out of range");
+  Csr<Real> joint;
+  run_native(threads, [&](ThreadTeam& team) {
+    joint = symmetrize(indices.data(), conditional.data(), rows, k, team);
+  });
+  const std::size_t edges = joint.columns.size();
+  return nb::make_tuple(to_numpy(std::move(joint.offsets), {indices.shape(0) + 1}),
+                        to_numpy(std::move(joint.columns), {edges}),
+                        to_numpy(std::move(joint.values), {edges}));
+}
+
+// Calls body with the dimension as a compile-time constant.
+template <typename Body>
+auto with_dims(std::size_t dims, Body&& body) {
+  switch (dims) {
+  case 1:
+    return body(std::integral_constant<int, 1>{});
+  case 2:
+    return body(std::integral_constant<int, 2>{});
+  case 3:
+    return body(std::integral_constant<int, 3>{});
+  default:
+    throw std::invalid_argument("an embedding has 1, 2 or 3 dimensions");
+  }
+}
+
+template <typename Real>
+nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads) {
+  const auto count = static_cast<Size>(Y.shape(0));
+  const std::size_t dims = Y.shape(1);
+  const std::span<const PointId> listed(rows.data(), rows.shape(0));
+  require(
+      std::all_of(listed.begin(), listed.end(), [count](PointId i) { return i >= 0 && i < count; }),
+      "a row is out of range");
+  std::vector<Real> force(listed.size() * dims);
+  std::vector<double> z(listed.size());
+  run_native(threads, [&](ThreadTeam& team) {
+    with_dims(dims, [&](auto d) {
+      ExactRepulsion<Real, d()> repulsion;
+      repulsion.forces(Y.data(), count, listed, force.data(), z.data(), team);
+    });
+  });
+  return nb::make_tuple(to_numpy(std::move(force), {listed.size(), dims}),
+                        to_numpy(std::move(z), {listed.size()}));
+}
+
+template <typename Real>
+nb::dict tree_arrays(Input2<Real> Y, int threads) {
+  const auto count = static_cast<Size>(Y.shape(0));
+  require(count >= 1, "a tree needs a point");
+  return with_dims(Y.shape(1), [&](auto d) {
+    constexpr int kDims = d();
+    Tree<Real, kDims> tree;
+    run_native(threads, [&](ThreadTeam& team) {
+      Real lower[kDims];
+      Real upper[kDims];
+      for (int axis = 0; axis < kDims; ++axis) {
+        lower[axis] = upper[axis] = Y.data()[axis];
+        for (Size i = 0; i < count; ++i) {
+          lower[axis] = std::min(lower[axis], Y.data()[i * kDims + axis]);
+          upper[axis] = std::max(upper[axis], Y.data()[i * kDims + axis]);
+        }
+      }
+      tree.build(Y.data(), count, lower, upper, team);
+      tree.summarize(team);
+    });
+    const auto nodes = tree.nodes();
+    std::vector<Real> centers;
+    std::vector<Real> sides;
+    std::vector<PointId> begins;
+    std::vector<PointId> ends;
+    std::vector<NodeId> skips;
+    std::vector<std::int32_t> levels;
+    for (const auto& node : nodes) {
+      centers.insert(centers.end(), node.center, node.center + kDims);
+      sides.push_back(node.side);
+      begins.push_back(node.begin);
+      ends.push_back(node.end);
+      skips.push_back(node.skip);
+      levels.push_back(node.level);
+    }
+    const std::size_t n = nodes.size();
+    nb::dict result;
+    result["order"] = to_numpy(tree.order(), {Y.shape(0)});
+    result["codes"] = to_numpy(tree.codes(), {Y.shape(0)});
+    result["center"] = to_numpy(std::move(centers), {n, kDims});
+    result["side"] = to_numpy(std::move(sides), {n});
+    result["begin"] = to_numpy(std::move(begins), {n});
+    result["end"] = to_numpy(std::move(ends), {n});
+    result["skip"] = to_numpy(std::move(skips), {n});
+    result["level"] = to_numpy(std::move(levels), {n});
+    result["box_lower"] = to_numpy(std::span<const Real>(tree.box().lower, kDims), {kDims});
+    result["box_side"] = static_cast<double>(tree.box().side);
+    return result;
+  });
+}
+
+template <typename Real>
+void bind_steps_of(nb::module_& m) {
+  m.def("nearest_neighbors", &nearest_neighbors<Real>, "X"_a.noconvert(),
+        "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a, "n_neighbors"_a,
+        "in_double"_a, "most_cells"_a, "threads"_a, "progress"_a.none() = nb::none());
+  m.def("search_perplexity", &perplexity<Real>, "squared_distances"_a.noconvert(), "perplexity"_a,
+        "threads"_a);
+  m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
+        "threads"_a);
+  m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
+        "threads"_a);
+  m.def("build_tree", &tree_arrays<Real>, "Y"_a.noconvert(), "threads"_a);
+}
+
+} // namespace
+
+void bind_steps(nb::module_& m) {
+  bind_steps_of<float>(m);
+  bind_steps_of<double>(m);
+}
+
+} // namespace acctsne
