@@ -55,6 +55,7 @@ std::uint32_t wait_until(std::atomic<std::uint32_t>& value, Done done) {
 
 ThreadTeam::ThreadTeam(int threads, Poll poll) : poll_(std::move(poll)) {
   const int helpers = std::max(threads, 1) - 1;
+  shares_ = std::make_unique<Share[]>(static_cast<std::size_t>(helpers) + 1);
   helpers_.reserve(static_cast<std::size_t>(helpers));
   for (int worker = 1; worker <= helpers; ++worker) {
     try {
@@ -80,12 +81,16 @@ void ThreadTeam::run(Size chunks, void* callable, Call call) {
   }
   callable_ = callable;
   call_ = call;
-  chunks_ = chunks;
-  next_chunk_.store(0, std::memory_order_relaxed);
   abandoned_.store(false, std::memory_order_relaxed);
   failure_ = nullptr;
 
   const bool shared = !helpers_.empty() && chunks > 1;
+  const Size workers = shared ? size() : 1;
+  for (Size worker = 0; worker < size(); ++worker) {
+    Share& share = shares_[static_cast<std::size_t>(worker)];
+    share.next.store(chunks * std::min(worker, workers) / workers, std::memory_order_relaxed);
+    share.end = chunks * std::min(worker + 1, workers) / workers;
+  }
   if (shared) {
     gate_.store(kGateOpen, std::memory_order_release);
     epoch_.fetch_add(1, std::memory_order_release);
@@ -123,25 +128,29 @@ void ThreadTeam::wait_for_helpers() {
 }
 
 void ThreadTeam::work_through(int worker) {
-  for (;;) {
-    if (worker == 0) {
-      poll_if_due();
-    }
-    if (abandoned_.load(std::memory_order_relaxed)) {
-      return;
-    }
-    const Size chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= chunks_) {
-      return;
-    }
-    try {
-      call_(callable_, chunk, worker);
-    } catch (...) {
-      const std::lock_guard lock(failure_mutex_);
-      if (!failure_) {
-        failure_ = std::current_exception();
+  const int workers = size();
+  for (int offset = 0; offset < workers; ++offset) {
+    Share& share = shares_[static_cast<std::size_t>((worker + offset) % workers)];
+    for (;;) {
+      if (worker == 0) {
+        poll_if_due();
       }
-      abandoned_.store(true, std::memory_order_relaxed);
+      if (abandoned_.load(std::memory_order_relaxed)) {
+        return;
+      }
+      const Size chunk = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= share.end) {
+        break;
+      }
+      try {
+        call_(callable_, chunk, worker);
+      } catch (...) {
+        const std::lock_guard lock(failure_mutex_);
+        if (!failure_) {
+          failure_ = std::current_exception();
+        }
+        abandoned_.store(true, std::memory_order_relaxed);
+      }
     }
   }
 }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -85,11 +86,18 @@ private:
   void poll_if_due();
   void wait_for_helpers();
 
+  // The chunks that a worker takes first, on a cache line of its own. From loop to loop they are the
+  // same ones, so that what a pass writes lies in the cache of the core that the next pass reads it
+  // on. A worker that is done takes from the others.
+  struct alignas(64) Share {
+    std::atomic<Size> next{0};
+    Size end = 0;
+  };
+
   // The loop being run. Written before the gate opens, read by helpers after they have passed it.
   void* callable_ = nullptr;
   Call call_ = nullptr;
-  Size chunks_ = 0;
-  std::atomic<Size> next_chunk_{0};
+  std::unique_ptr<Share[]> shares_;
   std::atomic<bool> abandoned_{false};
   std::exception_ptr failure_;
   std::mutex failure_mutex_;
