@@ -26,8 +26,9 @@ struct FilterQueries {
 };
 
 // Most points of a group that walks the tree together: larger groups walk less often and interact
-// with more. Not tuned.
-inline constexpr int kGroupPoints = 48;
+// with more. Final MNIST-70k map, float, AVX-512, 2 threads: 7.5 ms with 24, 6.6 with 32, 5.3 with
+// 48, 5.0 with 64.
+inline constexpr int kGroupPoints = 64;
 
 // What update_points gathers over its range, besides moving the points.
 struct UpdateSums {

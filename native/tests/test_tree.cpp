@@ -279,7 +279,7 @@ TEST(codes_are_sorted_stably) {
         std::vector<MortonCode> codes(at(count));
         for (Size i = 0; i < count; ++i) {
           const MortonCode any = random() & mask;
-          const MortonCode low = any & 0xFFFFF; // below the bits that the radix passes see
+          const MortonCode low = any & 0xFFFFF; // below the bits that choose the bucket
           const MortonCode values[] = {
               any,  (any % 7) << (bits - 5),           low | (any >> (bits - 2)) << (bits - 2), low,
               mask, static_cast<MortonCode>(count - i)};
@@ -291,15 +291,29 @@ TEST(codes_are_sorted_stably) {
                          [&](PointId a, PointId b) { return codes[at(a)] < codes[at(b)]; });
         for (const int threads : kThreadCounts) {
           ThreadTeam team(threads);
-          std::vector<MortonCode> sorted = codes;
-          std::vector<MortonCode> codes_scratch(codes.size());
-          std::vector<PointId> order(codes.size());
-          std::vector<PointId> order_scratch(codes.size());
-          std::vector<std::uint32_t> histograms;
-          sort_codes(sorted, order, codes_scratch, order_scratch, histograms, bits, team);
-          CHECK(order == expected);
-          for (std::size_t i = 0; i < sorted.size(); ++i) {
-            CHECK_EQUAL(sorted[i], codes[at(expected[i])]);
+          CodeSorter sorter;
+          // From the points' own order, backwards, and from nearly sorted: it must not matter.
+          for (const int start : {0, 1, 2}) {
+            std::vector<PointId> order = expected;
+            if (start == 2) {
+              for (std::size_t i = 3; i < order.size(); i += 5) {
+                std::swap(order[i - 3], order[i]);
+              }
+            } else {
+              std::iota(order.begin(), order.end(), PointId{0});
+            }
+            if (start == 1) {
+              std::reverse(order.begin(), order.end());
+            }
+            std::vector<MortonCode> sorted(codes.size());
+            for (std::size_t i = 0; i < sorted.size(); ++i) {
+              sorted[i] = codes[at(order[i])];
+            }
+            sorter.sort(sorted, order, bits, team);
+            CHECK(order == expected);
+            for (std::size_t i = 0; i < sorted.size(); ++i) {
+              CHECK_EQUAL(sorted[i], codes[at(expected[i])]);
+            }
           }
         }
       }

@@ -1,6 +1,7 @@
 // Step 3, second half: the tree from sorted Morton codes.
 //
-// 1. Sort the codes and copy the points into that order.
+// 1. Sort the codes, starting from the order of the previous build, and copy the points into that
+//    order.
 // 2. Divide from the root until every part has at most `subtree_points` points. This depends on the
 //    points alone, not on the threads, and touches only a few hundred cells.
 // 3. Build each part's subtree, in parallel. A node's cell is found from the common prefix of its
@@ -9,11 +10,10 @@
 // 4. Move the subtrees to their place in depth-first order, in parallel.
 #include "tree/tree.hpp"
 
-#include "tree/morton.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace acctsne {
 namespace {
@@ -31,9 +31,6 @@ void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, 
                              ThreadTeam& team) {
   const auto n = static_cast<std::size_t>(count);
   codes_.resize(n);
-  codes_scratch_.resize(n);
-  order_.resize(n);
-  order_scratch_.resize(n);
   sorted_points_.resize(n * Dims);
   built_.resize(2 * n);
   nodes_.resize(2 * n);
@@ -45,7 +42,9 @@ void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, 
     return;
   }
   box_ = root_box<Real, Dims>(lower, upper);
-  compute_morton_codes<Real, Dims>(points, count, box_, codes_.data(), team);
+  for (int level = 0; level <= kMortonBits<Dims>; ++level) {
+    sides_[level] = std::ldexp(box_.side, -level);
+  }
   sort_points(points, count, team);
   split_top(0, static_cast<PointId>(count), points_per_subtree(count));
   parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
@@ -58,9 +57,19 @@ void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, 
 
 template <typename Real, int Dims>
 void Tree<Real, Dims>::sort_points(const Real* points, Size count, ThreadTeam& team) {
-  sort_codes(codes_, order_, codes_scratch_, order_scratch_, histograms_, Dims * kMortonBits<Dims>,
-             team);
-  parallel_for(team, count, 16384, [&](Size begin, Size end) {
+  if (static_cast<Size>(order_.size()) != count) {
+    order_.resize(static_cast<std::size_t>(count));
+    std::iota(order_.begin(), order_.end(), PointId{0});
+  }
+  copy_in_order(points, count, team);
+  compute_morton_codes<Real, Dims>(sorted_points_.data(), count, box_, codes_.data(), team);
+  sorter_.sort(codes_, order_, Dims * kMortonBits<Dims>, team);
+  copy_in_order(points, count, team);
+}
+
+template <typename Real, int Dims>
+void Tree<Real, Dims>::copy_in_order(const Real* points, Size count, ThreadTeam& team) {
+  parallel_for(team, count, 8192, [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
       const Real* from = points + static_cast<Size>(order_[static_cast<std::size_t>(i)]) * Dims;
       for (int axis = 0; axis < Dims; ++axis) {
@@ -77,7 +86,7 @@ Node<Real, Dims> Tree<Real, Dims>::make_node(PointId begin, PointId end) const {
   const int differing_bits = 64 - std::countl_zero(differing);
   Node<Real, Dims> node{};
   node.level = static_cast<std::int16_t>(kMortonBits<Dims> - (differing_bits + Dims - 1) / Dims);
-  node.side = std::ldexp(box_.side, -node.level);
+  node.side = sides_[node.level];
   node.begin = begin;
   node.end = end;
   node.leaf = node.mass() <= kLeafPoints || node.level == kMortonBits<Dims>;

@@ -1,15 +1,20 @@
 // Step 3, first half (the paper's Algorithm 1 and the sort).
 //
 // 1. Codes: one SIMD pass over chunks of points.
-// 2. Radix sort, least digit first, of the leading bits: per chunk a histogram, one running sum
-//    over digits and chunks, per chunk a scatter. Chunks are fixed and the scatter is stable, so
-//    the order does not depend on the threads.
-// 3. Codes that agree in all those bits are few: their runs are sorted by the rest.
+// 2. Sort. The codes come in the order of the previous sort, and points move little in between:
+// they
+//    are nearly sorted. One pass puts them into buckets by their leading bits: per chunk a
+//    histogram, one running sum over buckets and chunks, per chunk a scatter. Each bucket is then
+//    sorted in cache, by insertion as long as that has little to move.
+//
+// Equal codes are ordered by their points' ids, so that the result depends neither on the threads
+// nor on the order before.
 #include "tree/morton.hpp"
 
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -17,23 +22,41 @@
 namespace acctsne {
 namespace {
 
-// Digits of the radix sort: wide ones take fewer passes, narrow ones fewer counters.
-struct Digits {
-  int bits;
-  int passes;
-  int sorted_bits() const { return bits * passes; }
-  Size count() const { return Size{1} << bits; }
-};
-constexpr Digits kWide{11, 3};
-constexpr Digits kNarrow{8, 4};
-// Below this many points narrow digits are faster: 2048 counters are as much work as the points.
-constexpr Size kSmall = 8192;
-// Below this many a comparison sort is.
-constexpr Size kTiny = 64;
-constexpr Size kChunk = 16384;
+constexpr Size kChunk = 8192;
+// Points of an average bucket. Few enough for insertion, enough to be worth a counter.
+constexpr Size kBucketPoints = 64;
+constexpr int kMostBucketBits = 11;
+constexpr Size kBucketsPerTask = 16;
+// Moves for each element after which insertion is given up: about what sorting from scratch costs.
+constexpr Size kMovesPerElement = 8;
 
-void sort_run(MortonCode* codes, PointId* order, Size count,
-              std::vector<std::pair<MortonCode, PointId>>& pairs) {
+using CodedPoint = std::pair<MortonCode, PointId>;
+
+// Sorts by insertion, unless that takes too many moves.
+bool sort_by_insertion(MortonCode* codes, PointId* order, Size count) {
+  Size moves_left = kMovesPerElement * count;
+  for (Size i = 1; i < count; ++i) {
+    const CodedPoint moved{codes[i], order[i]};
+    Size place = i;
+    while (place > 0 && moved < CodedPoint{codes[place - 1], order[place - 1]}) {
+      codes[place] = codes[place - 1];
+      order[place] = order[place - 1];
+      --place;
+    }
+    codes[place] = moved.first;
+    order[place] = moved.second;
+    moves_left -= i - place;
+    if (moves_left < 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void sort_bucket(MortonCode* codes, PointId* order, Size count, std::vector<CodedPoint>& pairs) {
+  if (sort_by_insertion(codes, order, count)) {
+    return;
+  }
   pairs.clear();
   for (Size i = 0; i < count; ++i) {
     pairs.emplace_back(codes[i], order[i]);
@@ -78,89 +101,64 @@ void compute_morton_codes(const Real* points, Size count, const Box<Real, Dims>&
   });
 }
 
-void sort_codes(std::vector<MortonCode>& codes, std::vector<PointId>& order,
-                std::vector<MortonCode>& codes_scratch, std::vector<PointId>& order_scratch,
-                std::vector<std::uint32_t>& histograms, int code_bits, ThreadTeam& team) {
+void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& order, int code_bits,
+                      ThreadTeam& team) {
   const Size count = static_cast<Size>(codes.size());
-  std::iota(order.begin(), order.end(), PointId{0});
-  std::vector<std::vector<std::pair<MortonCode, PointId>>> pairs(
-      static_cast<std::size_t>(team.size()));
-  if (count < kTiny) {
-    sort_run(codes.data(), order.data(), count, pairs[0]);
+  pairs_.resize(static_cast<std::size_t>(team.size()));
+  const auto average_buckets = static_cast<std::uint64_t>(count / kBucketPoints);
+  const int bucket_bits =
+      std::min(kMostBucketBits, static_cast<int>(std::bit_width(average_buckets)));
+  if (bucket_bits <= 1) {
+    sort_bucket(codes.data(), order.data(), count, pairs_[0]);
     return;
   }
 
-  const Digits digits = count < kSmall ? kNarrow : kWide;
-  const auto counters = static_cast<std::size_t>(digits.count());
-  const int lowest_bit = std::max(0, code_bits - digits.sorted_bits());
-  const Size chunks = chunk_count(count, kChunk);
-  histograms.resize(static_cast<std::size_t>(chunks) * counters);
-  for (int pass = 0; pass < digits.passes; ++pass) {
-    const int shift = lowest_bit + pass * digits.bits;
-    const auto digit = [shift, counters](MortonCode code) {
-      return static_cast<std::size_t>(code >> shift) & (counters - 1);
-    };
-    parallel_for(team, count, kChunk, [&](Size begin, Size end) {
-      std::uint32_t* histogram = histograms.data() + begin / kChunk * digits.count();
-      std::fill_n(histogram, counters, 0u);
-      for (Size i = begin; i < end; ++i) {
-        ++histogram[digit(codes[static_cast<std::size_t>(i)])];
-      }
-    });
-    std::uint32_t start = 0;
-    for (std::size_t d = 0; d < counters; ++d) {
-      for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(chunks); ++chunk) {
-        start += std::exchange(histograms[chunk * counters + d], start);
-      }
-    }
-    parallel_for(team, count, kChunk, [&](Size begin, Size end) {
-      std::uint32_t* next = histograms.data() + begin / kChunk * digits.count();
-      for (Size i = begin; i < end; ++i) {
-        const auto from = static_cast<std::size_t>(i);
-        const std::uint32_t to = next[digit(codes[from])]++;
-        codes_scratch[to] = codes[from];
-        order_scratch[to] = order[from];
-      }
-    });
-    codes.swap(codes_scratch);
-    order.swap(order_scratch);
-  }
-
-  // A run belongs to the chunk in which it begins.
-  const auto same_run = [&](Size a, Size b) {
-    return codes[static_cast<std::size_t>(a)] >> lowest_bit ==
-           codes[static_cast<std::size_t>(b)] >> lowest_bit;
+  const int shift = code_bits - bucket_bits;
+  const auto buckets = std::size_t{1} << bucket_bits;
+  const auto chunks = static_cast<std::size_t>(chunk_count(count, kChunk));
+  places_.resize(chunks * buckets);
+  starts_.resize(buckets + 1);
+  sorted_codes_.resize(codes.size());
+  sorted_order_.resize(order.size());
+  const auto chunk_places = [&](Size begin) {
+    return places_.data() + static_cast<std::size_t>(begin / kChunk) * buckets;
   };
-  if (lowest_bit == 0) {
-    return;
+  parallel_for(team, count, kChunk, [&](Size begin, Size end) {
+    std::uint32_t* histogram = chunk_places(begin);
+    std::fill_n(histogram, buckets, 0u);
+    for (Size i = begin; i < end; ++i) {
+      ++histogram[codes[static_cast<std::size_t>(i)] >> shift];
+    }
+  });
+  std::uint32_t start = 0;
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    starts_[bucket] = start;
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      start += std::exchange(places_[chunk * buckets + bucket], start);
+    }
   }
-  // Where each chunk's first run begins and its last one ends, found before any run is changed.
-  std::vector<Size> borders(static_cast<std::size_t>(chunks + 1), count);
-  parallel_for(team, chunks, 1, [&](Size chunk, Size) {
-    Size begin = chunk * kChunk;
-    while (begin < count && begin > 0 && same_run(begin - 1, begin)) {
-      ++begin;
-    }
-    borders[static_cast<std::size_t>(chunk)] = begin;
-  });
-  team.for_chunks(chunks, [&](Size chunk, int worker) {
-    Size begin = borders[static_cast<std::size_t>(chunk)];
-    const Size stop = borders[static_cast<std::size_t>(chunk + 1)];
-    while (begin < stop) {
-      Size end = begin + 1;
-      bool sorted = true;
-      while (end < stop && same_run(begin, end)) {
-        sorted = sorted &&
-                 codes[static_cast<std::size_t>(end - 1)] <= codes[static_cast<std::size_t>(end)];
-        ++end;
-      }
-      if (!sorted) {
-        sort_run(codes.data() + begin, order.data() + begin, end - begin,
-                 pairs[static_cast<std::size_t>(worker)]);
-      }
-      begin = end;
+  starts_[buckets] = start;
+  parallel_for(team, count, kChunk, [&](Size begin, Size end) {
+    std::uint32_t* next = chunk_places(begin);
+    for (Size i = begin; i < end; ++i) {
+      const auto from = static_cast<std::size_t>(i);
+      const std::uint32_t to = next[codes[from] >> shift]++;
+      sorted_codes_[to] = codes[from];
+      sorted_order_[to] = order[from];
     }
   });
+  team.for_chunks(chunk_count(static_cast<Size>(buckets), kBucketsPerTask), [&](Size task,
+                                                                                int worker) {
+    const auto first = static_cast<std::size_t>(task * kBucketsPerTask);
+    const auto last = std::min(first + kBucketsPerTask, buckets);
+    for (std::size_t bucket = first; bucket < last; ++bucket) {
+      sort_bucket(sorted_codes_.data() + starts_[bucket], sorted_order_.data() + starts_[bucket],
+                  Size{starts_[bucket + 1]} - Size{starts_[bucket]},
+                  pairs_[static_cast<std::size_t>(worker)]);
+    }
+  });
+  codes.swap(sorted_codes_);
+  order.swap(sorted_order_);
 }
 
 template <typename Real, int Dims>
@@ -168,14 +166,11 @@ std::vector<PointId> morton_order(const Real* points, Size count, const Real* lo
                                   const Real* upper, ThreadTeam& team) {
   const auto n = static_cast<std::size_t>(count);
   std::vector<MortonCode> codes(n);
-  std::vector<MortonCode> codes_scratch(n);
   std::vector<PointId> order(n);
-  std::vector<PointId> order_scratch(n);
-  std::vector<std::uint32_t> histograms;
+  std::iota(order.begin(), order.end(), PointId{0});
   compute_morton_codes<Real, Dims>(points, count, root_box<Real, Dims>(lower, upper), codes.data(),
                                    team);
-  sort_codes(codes, order, codes_scratch, order_scratch, histograms, Dims * kMortonBits<Dims>,
-             team);
+  CodeSorter().sort(codes, order, Dims * kMortonBits<Dims>, team);
   return order;
 }
 

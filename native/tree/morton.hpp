@@ -3,11 +3,17 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
-#include "tree/tree.hpp"
 
+#include <utility>
 #include <vector>
 
 namespace acctsne {
+
+template <typename Real, int Dims>
+struct Box {
+  Real lower[Dims];
+  Real side; // of a cube that holds every point
+};
 
 // The cube that the tree divides: the smallest one over [lower, upper], made a little larger so
 // that no point lies on its upper faces, and never empty.
@@ -19,14 +25,23 @@ template <typename Real, int Dims>
 void compute_morton_codes(const Real* points, Size count, const Box<Real, Dims>& box,
                           MortonCode* codes, ThreadTeam& team);
 
-// Sorts codes ascending and gives in `order` the index that each came from; equal codes keep the
-// order of their indices. The scratch vectors hold as many elements; `code_bits` is how many low
-// bits of a code may be set.
-void sort_codes(std::vector<MortonCode>& codes, std::vector<PointId>& order,
-                std::vector<MortonCode>& codes_scratch, std::vector<PointId>& order_scratch,
-                std::vector<std::uint32_t>& histograms, int code_bits, ThreadTeam& team);
+// Sorts codes, with the ids of their points, ascending by code and then by id. Fastest where they
+// are nearly sorted. `code_bits` is how many low bits of a code may be set. Keeps its memory from
+// sort to sort.
+class CodeSorter {
+public:
+  void sort(std::vector<MortonCode>& codes, std::vector<PointId>& order, int code_bits,
+            ThreadTeam& team);
 
-// The points' Morton order, as sort_codes() gives it.
+private:
+  std::vector<MortonCode> sorted_codes_;
+  std::vector<PointId> sorted_order_;
+  std::vector<std::uint32_t> places_; // chunks x buckets: where a chunk's next code goes
+  std::vector<std::uint32_t> starts_; // of the buckets
+  std::vector<std::vector<std::pair<MortonCode, PointId>>> pairs_; // scratch of each worker
+};
+
+// The points' Morton order, as CodeSorter gives it.
 template <typename Real, int Dims>
 std::vector<PointId> morton_order(const Real* points, Size count, const Real* lower,
                                   const Real* upper, ThreadTeam& team);

@@ -8,6 +8,7 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "tree/morton.hpp"
 #include "tree/node.hpp"
 
 #include <span>
@@ -18,12 +19,6 @@ namespace acctsne {
 // A cell with at most this many points is not divided further: fewer nodes to build and to visit,
 // and the points of a leaf are summed a vector at a time.
 inline constexpr Size kLeafPoints = 8;
-
-template <typename Real, int Dims>
-struct Box {
-  Real lower[Dims];
-  Real side; // of a cube that holds every point
-};
 
 template <typename Real, int Dims>
 class Tree {
@@ -66,6 +61,7 @@ private:
   };
 
   void sort_points(const Real* points, Size count, ThreadTeam& team);
+  void copy_in_order(const Real* points, Size count, ThreadTeam& team);
   void split_top(PointId begin, PointId end, Size subtree_points);
   void place_subtrees(ThreadTeam& team);
   Node<Real, Dims> make_node(PointId begin, PointId end) const;
@@ -76,11 +72,10 @@ private:
   void summarize_node(NodeId id);
 
   Box<Real, Dims> box_{};
+  Real sides_[kMortonBits<Dims> + 1] = {}; // of the cells of each level
   std::vector<MortonCode> codes_;
-  std::vector<MortonCode> codes_scratch_;
   std::vector<PointId> order_;
-  std::vector<PointId> order_scratch_;
-  std::vector<std::uint32_t> histograms_;
+  CodeSorter sorter_;
   std::vector<Real> sorted_points_;
   std::vector<Subtree> subtrees_;
   std::vector<TopEntry> top_;
