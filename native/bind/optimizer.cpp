@@ -2,7 +2,10 @@
 #include "bind/native_call.hpp"
 #include "optimize/loop.hpp"
 
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
+#include <optional>
 
 namespace acctsne {
 namespace {
@@ -86,6 +89,44 @@ public:
   }
 
   void rest() { optimizer_->rest(); }
+
+  void hold(const std::optional<Input1<std::uint8_t>>& fixed) {
+    require(!fixed || fixed->shape(0) == rows_, "fixed and the layout differ in rows");
+    optimizer_->hold(fixed ? std::span(fixed->data(), rows_) : std::span<const std::uint8_t>{});
+  }
+
+  nb::dict state() const {
+    OptimizerState<Real> state = optimizer_->state();
+    nb::dict result;
+    result["points"] = to_numpy(std::move(state.points), {rows_, dims_});
+    result["updates"] = to_numpy(std::move(state.updates), {rows_, dims_});
+    result["gains"] = to_numpy(std::move(state.gains), {rows_, dims_});
+    result["mean"] = to_numpy(std::move(state.mean), {dims_});
+    result["order"] = to_numpy(std::move(state.order), {rows_});
+    result["iterations"] = state.iterations;
+    result["relabelled_at"] = state.relabelled_at;
+    return result;
+  }
+
+  void restore(Input2<Real> points, Input2<Real> updates, Input2<Real> gains, Input1<Real> mean,
+               Input1<PointId> order, Size iterations, Size relabelled_at) {
+    for (const Input2<Real>* array : {&points, &updates, &gains}) {
+      require(array->shape(0) == rows_ && array->shape(1) == dims_, "the state does not fit");
+    }
+    require(mean.shape(0) == dims_ && order.shape(0) == rows_, "the state does not fit");
+    std::vector<bool> seen(rows_, false);
+    for (std::size_t i = 0; i < rows_; ++i) {
+      const auto row = static_cast<std::size_t>(order.data()[i]);
+      require(row < rows_ && !seen[row], "the state's order is not a permutation");
+      seen[row] = true;
+    }
+    const auto copy = [](const auto& array) {
+      return std::vector(array.data(), array.data() + array.size());
+    };
+    optimizer_->restore({copy(points), copy(updates), copy(gains), copy(mean), copy(order),
+                         iterations, relabelled_at});
+  }
+
   nb::ndarray<nb::numpy, Real> points() const {
     return to_numpy(optimizer_->points(), {rows_, dims_});
   }
@@ -138,6 +179,11 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
       .def("forces", &Bound::forces, "threads"_a)
       .def("rest", &Bound::rest)
+      .def("hold", &Bound::hold, "fixed"_a.noconvert().none())
+      .def("state", &Bound::state)
+      .def("restore", &Bound::restore, "points"_a.noconvert(), "updates"_a.noconvert(),
+           "gains"_a.noconvert(), "mean"_a.noconvert(), "order"_a.noconvert(), "iterations"_a,
+           "relabelled_at"_a)
       .def_prop_ro("points", &Bound::points, nb::rv_policy::move)
       .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
       .def_prop_ro("iterations", &Bound::iterations)

@@ -64,6 +64,33 @@ public:
 
   void rest() override { rest_layout(layout_); }
 
+  void hold(std::span<const std::uint8_t> fixed) override { hold_points(layout_, fixed); }
+
+  OptimizerState<Real> state() const override {
+    OptimizerState<Real> state;
+    state.points = in_row_order(layout_, layout_.points);
+    state.updates = in_row_order(layout_, layout_.updates);
+    state.gains = in_row_order(layout_, layout_.gains);
+    state.mean.assign(layout_.mean, layout_.mean + Dims);
+    state.order = layout_.order;
+    state.iterations = this->iterations();
+    state.relabelled_at = relabelled_at_;
+    return state;
+  }
+
+  void restore(const OptimizerState<Real>& state) override {
+    start_layout(layout_, state.points.data(), layout_.size());
+    layout_.updates = state.updates;
+    layout_.gains = state.gains;
+    ThreadTeam alone(1);
+    relabel_layout(layout_, state.order, alone);
+    std::copy_n(state.mean.data(), Dims, layout_.mean);
+    this->iterations_.store(state.iterations, std::memory_order_relaxed);
+    relabelled_at_ = state.relabelled_at;
+    edges_fit_ = false;
+    evaluated_at_ = -1;
+  }
+
   void evaluate(ThreadTeam& team) override {
     if (evaluated_at_ == this->iterations()) {
       return;
@@ -101,17 +128,22 @@ private:
     constexpr Size kRelabelAt[] = {0, 50, 150, 300, 600};
     const Size iteration = this->iterations();
     const bool due =
+        iteration != relabelled_at_ &&
         std::find(std::begin(kRelabelAt), std::end(kRelabelAt), iteration) != std::end(kRelabelAt);
-    if (edges_.rows() > 0 && (!due || iteration == relabelled_at_)) {
-      return;
+    if (due || relabelled_at_ < 0) {
+      const StepTimer timer(this->seconds_.relabel);
+      const std::vector<PointId> order = morton_order<Real, Dims>(
+          layout_.points.data(), layout_.size(), layout_.lower, layout_.upper, team);
+      relabel_layout(layout_, order, team);
+      relabelled_at_ = iteration;
+      edges_fit_ = false;
     }
-    const StepTimer timer(this->seconds_.relabel);
-    const std::vector<PointId> order = morton_order<Real, Dims>(
-        layout_.points.data(), layout_.size(), layout_.lower, layout_.upper, team);
-    relabel_layout(layout_, order, team);
-    const ThreadTeam::Uninterrupted to_the_end(team);
-    edges_.build(P_, layout_.order, /*half=*/true, team);
-    relabelled_at_ = iteration;
+    if (!edges_fit_) {
+      const StepTimer timer(this->seconds_.relabel);
+      const ThreadTeam::Uninterrupted to_the_end(team);
+      edges_.build(P_, layout_.order, /*half=*/true, team);
+      edges_fit_ = true;
+    }
   }
 
   double step(const Phase& phase, ThreadTeam& team) {
@@ -141,6 +173,7 @@ private:
 
   CsrView<Real> P_;
   Edges<Real> edges_;
+  bool edges_fit_ = false; // edges_ has the present numbering
   Size relabelled_at_ = -1;
   Size evaluated_at_ = -1; // the number of iterations at which the forces were computed
   Layout<Real, Dims> layout_;

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace acctsne {
@@ -37,6 +38,19 @@ enum class Stop { finished, small_gradient, no_progress, observer };
 // Sees a report every Phase::callback_every iterations; returning true ends the phase.
 using Observer = std::function<bool(const Report&)>;
 
+// All that a later optimiser needs to go on with the same bits. Arrays of points are in the order
+// of P's rows.
+template <typename Real>
+struct OptimizerState {
+  std::vector<Real> points;
+  std::vector<Real> updates;
+  std::vector<Real> gains;
+  std::vector<Real> mean;     // one value an axis, as the last update summed it
+  std::vector<PointId> order; // the present numbering, which decides the order of sums
+  Size iterations = 0;
+  Size relabelled_at = -1; // the iteration that made the numbering
+};
+
 // One embedding being optimised. P must outlive it.
 template <typename Real>
 class Optimizer {
@@ -47,6 +61,11 @@ public:
   virtual Stop run(const Phase& phase, ThreadTeam& team, const Observer& observer) = 0;
   // Forgets momentum and gains.
   virtual void rest() = 0;
+  // Holds the points where `fixed` (one value a row of P) is not zero; an empty span lets all go.
+  virtual void hold(std::span<const std::uint8_t> fixed) = 0;
+  virtual OptimizerState<Real> state() const = 0;
+  // Goes on from a state of an optimiser with the same P and options.
+  virtual void restore(const OptimizerState<Real>& state) = 0;
   // Forces and Z at the present positions.
   virtual void evaluate(ThreadTeam& team) = 0;
   // KL divergence at the present positions, with the method's own Z.

@@ -68,10 +68,16 @@ void relabel_layout(Layout<Real, Dims>& layout, const std::vector<PointId>& orde
     values->swap(moved);
   }
   std::vector<PointId> rows(layout.order.size());
+  std::vector<std::uint8_t> fixed(layout.fixed.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i] = layout.order[static_cast<std::size_t>(order[i])];
+    const auto from = static_cast<std::size_t>(order[i]);
+    rows[i] = layout.order[from];
+    if (!fixed.empty()) {
+      fixed[i] = layout.fixed[from];
+    }
   }
   layout.order.swap(rows);
+  layout.fixed.swap(fixed);
 }
 
 template <typename Real, int Dims>
@@ -91,15 +97,35 @@ void rest_layout(Layout<Real, Dims>& layout) {
 }
 
 template <typename Real, int Dims>
+void hold_points(Layout<Real, Dims>& layout, std::span<const std::uint8_t> fixed) {
+  layout.fixed.resize(fixed.size());
+  for (std::size_t i = 0; i < fixed.size(); ++i) {
+    layout.fixed[i] = fixed[static_cast<std::size_t>(layout.order[i])];
+    if (layout.fixed[i] != 0) {
+      std::fill_n(layout.updates.data() + i * Dims, Dims, Real(0));
+    }
+  }
+}
+
+template <typename Real, int Dims>
 double update_layout(Layout<Real, Dims>& layout, UpdateParameters<Real> parameters,
-                     const Real* attractive, const Real* repulsive,
-                     std::vector<UpdateSums>& partials, ThreadTeam& team) {
+                     Real* attractive, Real* repulsive, std::vector<UpdateSums>& partials,
+                     ThreadTeam& team) {
   const ThreadTeam::Uninterrupted to_the_end(team);
-  std::copy_n(layout.mean, Dims, parameters.shift);
+  const bool some_fixed = !layout.fixed.empty();
+  for (int axis = 0; axis < Dims; ++axis) {
+    parameters.shift[axis] = some_fixed ? Real(0) : layout.mean[axis];
+  }
   const Size count = layout.size();
   partials.resize(static_cast<std::size_t>(chunk_count(count, kPointsPerChunk)));
   const auto kernel = kernels().of<Real>().update_points[Dims - 1];
   parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
+    for (Size i = begin; some_fixed && i < end; ++i) {
+      if (layout.fixed[static_cast<std::size_t>(i)] != 0) {
+        std::fill_n(attractive + i * Dims, Dims, Real(0));
+        std::fill_n(repulsive + i * Dims, Dims, Real(0));
+      }
+    }
     kernel(parameters, begin, end, attractive, repulsive, layout.points.data(),
            layout.updates.data(), layout.gains.data(),
            partials[static_cast<std::size_t>(begin / kPointsPerChunk)]);
@@ -117,8 +143,9 @@ double update_layout(Layout<Real, Dims>& layout, UpdateParameters<Real> paramete
   template void relabel_layout(Layout<Real, Dims>&, const std::vector<PointId>&, ThreadTeam&);     \
   template std::vector<Real> in_row_order(const Layout<Real, Dims>&, const std::vector<Real>&);    \
   template void rest_layout(Layout<Real, Dims>&);                                                  \
-  template double update_layout(Layout<Real, Dims>&, UpdateParameters<Real>, const Real*,          \
-                                const Real*, std::vector<UpdateSums>&, ThreadTeam&);
+  template void hold_points(Layout<Real, Dims>&, std::span<const std::uint8_t>);                   \
+  template double update_layout(Layout<Real, Dims>&, UpdateParameters<Real>, Real*, Real*,         \
+                                std::vector<UpdateSums>&, ThreadTeam&);
 ACCTSNE_INSTANTIATE(float, 1)
 ACCTSNE_INSTANTIATE(float, 2)
 ACCTSNE_INSTANTIATE(float, 3)

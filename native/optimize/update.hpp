@@ -6,6 +6,7 @@
 #include "acctsne/types.hpp"
 #include "kernels/kernels.hpp"
 
+#include <span>
 #include <vector>
 
 namespace acctsne {
@@ -18,6 +19,7 @@ struct Layout {
   std::vector<Real> updates; // the last step of each coordinate
   std::vector<Real> gains;
   std::vector<PointId> order;
+  std::vector<std::uint8_t> fixed; // not zero where a point is held in place; empty if none is
   Real lower[Dims];
   Real upper[Dims];
   Real mean[Dims];
@@ -42,12 +44,18 @@ std::vector<Real> in_row_order(const Layout<Real, Dims>& layout, const std::vect
 template <typename Real, int Dims>
 void rest_layout(Layout<Real, Dims>& layout);
 
+// Holds the points where `fixed`, in the order of the user's rows, is not zero; an empty span lets
+// all go.
+template <typename Real, int Dims>
+void hold_points(Layout<Real, Dims>& layout, std::span<const std::uint8_t> fixed);
+
 // One fused pass: gradient, gains, momentum, step clip, recentring, bounds. Returns the gradient's
 // norm. The positions are centred on the mean that they had before the step, which keeps them
-// within one step's mean of the origin.
+// within one step's mean of the origin. Held points stay exactly where they are, so that there is
+// no recentring then; their forces are set to zero.
 template <typename Real, int Dims>
 double update_layout(Layout<Real, Dims>& layout, UpdateParameters<Real> parameters,
-                     const Real* attractive, const Real* repulsive,
-                     std::vector<UpdateSums>& partials, ThreadTeam& team);
+                     Real* attractive, Real* repulsive, std::vector<UpdateSums>& partials,
+                     ThreadTeam& team);
 
 } // namespace acctsne
