@@ -99,6 +99,7 @@ auto with_dims(std::size_t dims, Body&& body) {
   }
 }
 
+// Forces in the unit of Y, as the optimiser's: the repulsive part of the gradient is 4 force / Z.
 template <typename Real>
 nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads, double exponent,
                           double kernel_scale) {
