@@ -23,7 +23,8 @@ template <typename Real>
 class BoundOptimizer {
 public:
   BoundOptimizer(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Real> values,
-                 Input2<Real> initial, const std::string& method, double angle, double force_error)
+                 Input2<Real> initial, const std::string& method, double angle, double force_error,
+                 double exponent, double kernel_scale)
       : offsets_(std::move(offsets)), columns_(std::move(columns)), values_(std::move(values)),
         rows_(initial.shape(0)), dims_(initial.shape(1)) {
     require(rows_ >= 1 && offsets_.shape(0) == rows_ + 1, "P and the layout differ in rows");
@@ -36,7 +37,9 @@ public:
         std::all_of(columns_.data(), columns_.data() + edges,
                     [this](PointId j) { return j >= 0 && static_cast<std::size_t>(j) < rows_; }),
         "a column of P is out of range");
-    const RepulsionOptions options{method_named(method), angle, force_error};
+    require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
+    const RepulsionOptions options{
+        method_named(method), angle, force_error, {exponent, kernel_scale}};
     require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
     optimizer_ = make_optimizer<Real>({{offsets_.data(), rows_ + 1},
                                        {columns_.data(), columns_.shape(0)},
@@ -170,9 +173,10 @@ void bind_optimizer(nb::module_& m, const char* name) {
   using Bound = BoundOptimizer<Real>;
   nb::class_<Bound>(m, name)
       .def(nb::init<Input1<EdgeId>, Input1<PointId>, Input1<Real>, Input2<Real>, const std::string&,
-                    double, double>(),
+                    double, double, double, double>(),
            "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
-           "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a)
+           "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a, "exponent"_a = 1.0,
+           "kernel_scale"_a = 1.0)
       .def("run", &Bound::run, "iterations"_a, "exaggeration"_a, "learning_rate"_a, "momentum"_a,
            "max_step"_a, "check_every"_a, "min_gradient_norm"_a, "patience"_a, "callback_every"_a,
            "callback"_a.none(), "progress"_a.none(), "threads"_a)

@@ -4,6 +4,7 @@
 #include "affinities/symmetrize.hpp"
 #include "bind/native_call.hpp"
 #include "forces/repulsive_exact.hpp"
+#include "forces/similarity.hpp"
 #include "neighbors/exact.hpp"
 #include "tree/tree.hpp"
 
@@ -98,22 +99,33 @@ auto with_dims(std::size_t dims, Body&& body) {
   }
 }
 
+// Forces in the unit of Y, as the optimiser's: the repulsive part of the gradient is 4 force / Z.
 template <typename Real>
-nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads) {
+nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads, double exponent,
+                          double kernel_scale) {
   const auto count = static_cast<Size>(Y.shape(0));
   const std::size_t dims = Y.shape(1);
   const std::span<const PointId> listed(rows.data(), rows.shape(0));
   require(
       std::all_of(listed.begin(), listed.end(), [count](PointId i) { return i >= 0 && i < count; }),
       "a row is out of range");
+  require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
+  const Similarity similarity{exponent, kernel_scale};
+  std::vector<Real> points(Y.data(), Y.data() + Y.size());
+  for (Real& value : points) {
+    value /= static_cast<Real>(similarity.unit());
+  }
   std::vector<Real> force(listed.size() * dims);
   std::vector<double> z(listed.size());
   run_native(threads, [&](ThreadTeam& team) {
     with_dims(dims, [&](auto d) {
-      ExactRepulsion<Real, d()> repulsion;
-      repulsion.forces(Y.data(), count, listed, force.data(), z.data(), team);
+      ExactRepulsion<Real, d()> repulsion(exponent);
+      repulsion.forces(points.data(), count, listed, force.data(), z.data(), team);
     });
   });
+  for (Real& value : force) {
+    value *= static_cast<Real>(similarity.gradient_scale());
+  }
   return nb::make_tuple(to_numpy(std::move(force), {listed.size(), dims}),
                         to_numpy(std::move(z), {listed.size()}));
 }
@@ -179,7 +191,7 @@ void bind_steps_of(nb::module_& m) {
   m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
         "threads"_a);
   m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
-        "threads"_a);
+        "threads"_a, "exponent"_a = 1.0, "kernel_scale"_a = 1.0);
   m.def("build_tree", &tree_arrays<Real>, "Y"_a.noconvert(), "threads"_a);
 }
 

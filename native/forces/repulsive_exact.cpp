@@ -25,7 +25,8 @@ double ExactRepulsion<Real, Dims>::run(const Real* points, Size count, Size rows
     axes[axis] = values.data();
   }
 
-  const auto kernel = kernels().of<Real>().repulsive_range[Dims - 1];
+  const auto kernel = kernels().of<Real>().repulsive(exponent_).range[Dims - 1];
+  const auto exponent = static_cast<Real>(exponent_);
   // About a million pairs a task.
   const Size rows_per_chunk = std::clamp<Size>(1'000'000 / std::max<Size>(count, 1), 1, 1024);
   return parallel_sum(team, rows, rows_per_chunk, partials_, [&](Size begin, Size end) {
@@ -34,7 +35,8 @@ double ExactRepulsion<Real, Dims>::run(const Real* points, Size count, Size rows
       const Size i = row_of(r);
       const Real* y = points + i * Dims;
       double sums[Dims] = {};
-      const double row_z = kernel(axes, 0, i, y, sums) + kernel(axes, i + 1, count, y, sums);
+      const double row_z =
+          kernel(axes, 0, i, y, exponent, sums) + kernel(axes, i + 1, count, y, exponent, sums);
       for (int axis = 0; axis < Dims; ++axis) {
         force[r * Dims + axis] = static_cast<Real>(sums[axis]);
       }

@@ -12,8 +12,11 @@ namespace acctsne {
 template <typename Real, int Dims>
 class ExactRepulsion {
 public:
-  // For each listed row i, unnormalised: force = sum_j (y_i - y_j) / (1 + d^2)^2 and z = sum_j 1 /
-  // (1 + d^2), j != i. Returns the sum of z. `force` is rows x Dims, `z` may be null.
+  explicit ExactRepulsion(double exponent = 1) : exponent_(exponent) {}
+
+  // For each listed row i, unnormalised: force = sum_j q_ij (y_i - y_j) / (1 + d^2) and z = sum_j
+  // q_ij with q = (1 + d^2)^-exponent, j != i. Returns the sum of z. `force` is rows x Dims, `z`
+  // may be null.
   double forces(const Real* points, Size count, std::span<const PointId> rows, Real* force,
                 double* z, ThreadTeam& team);
 
@@ -25,6 +28,7 @@ private:
   double run(const Real* points, Size count, Size rows, RowOf&& row_of, Real* force, double* z,
              ThreadTeam& team);
 
+  double exponent_;
   std::vector<Real> axes_[Dims]; // the points, one array per axis
   std::vector<double> partials_;
 };

@@ -92,8 +92,25 @@ template <typename Real>
 struct GridGeometry {
   Real lower[2];     // node (0, 0)
   Real inverse_step; // nodes per unit
+  Real force_scale;  // force for a potential that grows by 1 a step
   Size stride;       // elements from one x to the next
   Real self[4][4];   // what a charge on node (0, 0) does to nodes (+-m, +-n), summed over the signs
+};
+
+// Repulsion with the similarity q = (1 + d^2)^-exponent.
+template <typename Real>
+struct RepulsiveKernels {
+  // forces/repulsive_exact.cpp: adds sum_j q (y - y_j) / (1 + d^2) over points [begin, end), one
+  // array per axis, to force, and returns sum_j q.
+  using Range = double (*)(const Real* const* axes, Size begin, Size end, const Real* y,
+                           Real exponent, double* force);
+  Range range[kMaxDims];
+
+  // forces/repulsive_tree.cpp: forces on the points of one group, and the sum of their z.
+  template <int Dims>
+  using Group = double (*)(const TreeView<Real, Dims>& tree, PointGroup group, Real theta2,
+                           Real exponent, Real* force);
+  std::tuple<Group<1>, Group<2>, Group<3>> group;
 };
 
 template <typename Real>
@@ -119,17 +136,11 @@ struct RealKernels {
   // does not convert them. `count` is a multiple of the vector's lanes.
   void (*to_half)(const Real* values, Size count, Real scale, std::uint16_t* halves);
 
-  // forces/repulsive_exact.cpp: adds sum_j (y - y_j) / (1 + d^2)^2 over points [begin, end), one
-  // array per axis, to force, and returns sum_j 1 / (1 + d^2).
-  using RepulsiveRange = double (*)(const Real* const* axes, Size begin, Size end, const Real* y,
-                                    double* force);
-  RepulsiveRange repulsive_range[kMaxDims];
-
-  // forces/repulsive_tree.cpp: forces on the points of one group, and the sum of their z.
-  template <int Dims>
-  using RepulsiveGroup = double (*)(const TreeView<Real, Dims>& tree, PointGroup group, Real theta2,
-                                    Real* force);
-  std::tuple<RepulsiveGroup<1>, RepulsiveGroup<2>, RepulsiveGroup<3>> repulsive_group;
+  RepulsiveKernels<Real> first_power; // similarity (1 + d^2)^-1, whatever the exponent given
+  RepulsiveKernels<Real> any_power;
+  const RepulsiveKernels<Real>& repulsive(double exponent) const {
+    return exponent == 1 ? first_power : any_power;
+  }
 
   // optimize/update.cpp: one step of gradient descent with gains and momentum for points [begin,
   // end).

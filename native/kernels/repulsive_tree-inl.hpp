@@ -2,10 +2,11 @@
 // interacts with, then every point of the group meets the whole list, a vector of it at a time.
 //
 // A far cell acts through its mass m and second moments Q about the centre of mass (the first ones
-// vanish there). With R = y - centre, w = 1 / (1 + R^2), s = w R, u = Q s, k = s u, T = trace Q,
-// expanding sum_j 1 / (1 + |y - y_j|^2) to second order gives z     = w (m + 4 k - w T) force =
-// -1/2 grad z = w^2 ((m + 12 k - 2 w T) R - 4 u) where k and w T are at most of the order of m, so
-// that nothing overflows in large maps.
+// vanish there). With R = y - centre, w = 1 / (1 + R^2), s = w R, u = Q s, k = s u, T = trace Q and
+// the exponent e, expanding sum_j (1 + |y - y_j|^2)^-e to second order gives
+//   z     = w^e (m + 2 e (e + 1) k - e w T)
+//   force = -1/(2 e) grad z = w^(e + 1) ((m + 2 (e + 1) (e + 2) k - (e + 1) w T) R - 2 (e + 1) u)
+// where k and w T are at most of the order of m, so that nothing overflows in large maps.
 
 template <typename Real, int Dims>
 struct InteractionList {
@@ -35,21 +36,23 @@ struct InteractionList {
   }
 };
 
-template <typename Real, int Dims>
+template <typename Real, int Dims, template <typename> typename Falloff>
 struct TargetSums {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
+  Falloff<Real> falloff;
   Vec y[Dims];
   Vec z = {};
   Vec force[Dims] = {};
 
-  explicit TargetSums(const Real* position) {
+  TargetSums(Falloff<Real> similarity, const Real* position) : falloff(similarity) {
     for (int axis = 0; axis < Dims; ++axis) {
       y[axis] = S::splat(position[axis]);
     }
   }
 
   void add_cells(const InteractionList<Real, Dims>& list) {
+    const Real e = falloff.exponent;
     for (int i = 0; i < list.cells; i += S::kLanes) {
       Vec r[Dims];
       Vec one_plus_d2 = S::splat(1);
@@ -82,11 +85,12 @@ struct TargetSums {
       }
       const Vec mass = S::load(list.mass + i);
       const Vec w_trace = w * trace;
-      z += w * (mass + (Real(4) * k - w_trace));
-      const Vec w2 = w * w;
-      const Vec along_r = mass + (Real(12) * k - Real(2) * w_trace);
+      const Vec q = falloff(w, one_plus_d2);
+      z += q * (mass + (2 * e * (e + 1) * k - e * w_trace));
+      const Vec qw = q * w;
+      const Vec along_r = mass + (2 * (e + 1) * (e + 2) * k - (e + 1) * w_trace);
       for (int axis = 0; axis < Dims; ++axis) {
-        force[axis] += w2 * (along_r * r[axis] - Real(4) * u[axis]);
+        force[axis] += qw * (along_r * r[axis] - 2 * (e + 1) * u[axis]);
       }
     }
   }
@@ -99,7 +103,8 @@ struct TargetSums {
         r[axis] = y[axis] - S::load(list.point[axis] + i);
         one_plus_d2 += r[axis] * r[axis];
       }
-      add_weighted(S::reciprocal(one_plus_d2), r);
+      const Vec w = S::reciprocal(one_plus_d2);
+      add_weighted(falloff(w, one_plus_d2), w, r);
     }
   }
 
@@ -116,26 +121,27 @@ struct TargetSums {
       const Vec number = S::load(numbers + i);
       const Vec w = S::reciprocal(one_plus_d2);
       const auto other = (number != static_cast<Real>(self)) & (number < static_cast<Real>(count));
-      add_weighted(other ? w : Vec{}, r);
+      add_weighted(other ? falloff(w, one_plus_d2) : Vec{}, w, r);
     }
   }
 
 private:
-  void add_weighted(Vec w, const Vec* r) {
-    z += w;
-    const Vec w2 = w * w;
+  void add_weighted(Vec q, Vec w, const Vec* r) {
+    z += q;
+    const Vec qw = q * w;
     for (int axis = 0; axis < Dims; ++axis) {
-      force[axis] += w2 * r[axis];
+      force[axis] += qw * r[axis];
     }
   }
 };
 
 // Adds the forces on the group's points to `force`, in the order of the tree's rows, and returns
 // the sum of their z.
-template <typename Real, int Dims>
+template <typename Real, int Dims, template <typename> typename Falloff>
 double repulsive_group(const TreeView<Real, Dims>& tree, PointGroup group, Real theta2,
-                       Real* force) {
+                       Real exponent, Real* force) {
   using S = Simd<Real>;
+  const Falloff<Real> falloff(exponent);
   constexpr int kLanes = S::kLanes;
   const Size mass = group.end - group.begin;
   // Of more points than a group holds, all in one place, one speaks for all.
@@ -170,7 +176,7 @@ double repulsive_group(const TreeView<Real, Dims>& tree, PointGroup group, Real 
       for (int axis = 0; axis < Dims; ++axis) {
         y[axis] = own[axis][t];
       }
-      TargetSums<Real, Dims> sums(y);
+      TargetSums<Real, Dims, Falloff> sums(falloff, y);
       sums.add_cells(list);
       sums.add_points(list);
       if (with_group) {

@@ -94,8 +94,6 @@ struct Simd {
   static Vec exp_negative(Vec x) {
     constexpr Real kLog2E = Real(1.44269504088896340736);
     constexpr Real kLowest = sizeof(Real) == 4 ? Real(-87) : Real(-708);
-    constexpr int kExponentBias = sizeof(Real) == 4 ? 127 : 1023;
-    constexpr int kMantissaBits = sizeof(Real) == 4 ? 23 : 52;
     // ln 2 in two parts, the first with few bits, so that n * ln 2 is exact.
     constexpr Real kLn2High = sizeof(Real) == 4 ? Real(0.693359375) : Real(0.693147180369123816490);
     constexpr Real kLn2Low =
@@ -121,28 +119,90 @@ struct Simd {
 
   // log(x) for finite x >= 1.
   static Vec log_from_one(Vec x) {
-    constexpr int kExponentBias = sizeof(Real) == 4 ? 127 : 1023;
-    constexpr int kMantissaBits = sizeof(Real) == 4 ? 23 : 52;
-    constexpr Int kMantissaMask = (Int(1) << kMantissaBits) - 1;
-    constexpr Real kLn2 = Real(0.693147180559945309417);
-    // atanh's series in s^2 <= 0.0295: five terms reach float's last bit, eleven double's.
-    constexpr int kTerms = sizeof(Real) == 4 ? 5 : 11;
+    const LogParts parts(x);
+    return parts.exponent * kLn2 + parts.rest;
+  }
 
-    IntVec bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    IntVec exponent = (bits >> kMantissaBits) - Int(kExponentBias);
-    const IntVec mantissa_bits = (bits & kMantissaMask) | (Int(kExponentBias) << kMantissaBits);
-    Vec mantissa;
-    __builtin_memcpy(&mantissa, &mantissa_bits, sizeof mantissa);
-    const IntVec large = mantissa > Real(1.41421356237309504880);
-    mantissa = large ? mantissa * Real(0.5) : mantissa;
-    exponent = large ? exponent + Int(1) : exponent;
-    const Vec s = (mantissa - Real(1)) / (mantissa + Real(1));
-    const Vec s2 = s * s;
-    Vec series = splat(Real(1) / Real(2 * kTerms - 1));
-    for (int k = kTerms - 2; k >= 0; --k) {
-      series = series * s2 + Real(1) / Real(2 * k + 1);
+  // log2(x) for finite x >= 1; relative error 2.2 epsilon.
+  static Vec log2_from_one(Vec x) {
+    constexpr Real kLog2E = Real(1.44269504088896340736);
+    const LogParts parts(x);
+    return parts.rest * kLog2E + parts.exponent;
+  }
+
+  // 2^x for x <= 0, 0 where that is not a normal number; relative error 2.1 epsilon.
+  static Vec exp2_negative(Vec x) {
+    constexpr Real kLowest = Real(1 - kExponentBias);
+    constexpr int kDegree = sizeof(Real) == 4 ? 6 : 12;
+    // Adding this rounds x to an integer, which is then in the sum's lowest bits.
+    constexpr Real kRounding = Real(1.5) * Real(Int(1) << kMantissaBits);
+
+    const Vec shifted = x + kRounding;
+    const Vec r = x - (shifted - kRounding);
+    // Taylor series by Horner's rule; |r| <= 1/2, so degree 6 (12) leaves 1.2e-7 (1.7e-16).
+    Vec series = splat(exp2_coefficient(kDegree));
+    for (int k = kDegree - 1; k >= 0; --k) {
+      series = series * r + exp2_coefficient(k);
     }
-    return __builtin_convertvector(exponent, Vec) * kLn2 + Real(2) * s * series;
+    const WordVec power =
+        (words(shifted) << kMantissaBits) + (Word(kExponentBias) << kMantissaBits);
+    return x >= kLowest ? series * reals(power) : Vec{};
+  }
+
+private:
+  using Word = std::make_unsigned_t<Int>;
+  typedef Word WordVec __attribute__((vector_size(kVectorBytes)));
+  static constexpr int kExponentBias = sizeof(Real) == 4 ? 127 : 1023;
+  static constexpr int kMantissaBits = sizeof(Real) == 4 ? 23 : 52;
+  static constexpr Real kLn2 = Real(0.693147180559945309417);
+
+  static WordVec words(Vec x) {
+    WordVec bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+  }
+  static Vec reals(WordVec bits) {
+    Vec x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+  }
+
+  // x = 2^exponent mantissa with the mantissa within sqrt(1/2) and sqrt(2), and rest =
+  // log(mantissa).
+  struct LogParts {
+    Vec exponent;
+    Vec rest;
+
+    explicit LogParts(Vec x) {
+      constexpr Word kOneBits = Word(kExponentBias) << kMantissaBits;
+      // How far the bits of sqrt(1/2) lie below those of 1.
+      constexpr Word kToOne =
+          Word(Real(2 - 1.41421356237309504880) * Real(Word(1) << kMantissaBits));
+      // atanh's series in s^2 <= 0.0295: five terms reach float's last bit, eleven double's.
+      constexpr int kTerms = sizeof(Real) == 4 ? 5 : 11;
+
+      const WordVec bits = words(x);
+      const WordVec power = (bits - (kOneBits - kToOne)) >> kMantissaBits;
+      // Put behind the bits of 2^mantissa_bits, a small integer is added to it.
+      constexpr Real kInteger = Real(Word(1) << kMantissaBits);
+      exponent = reals(power | words(splat(kInteger))) - kInteger;
+      const Vec mantissa = reals(bits - (power << kMantissaBits));
+      const Vec s = (mantissa - Real(1)) / (mantissa + Real(1));
+      const Vec s2 = s * s;
+      Vec series = splat(Real(1) / Real(2 * kTerms - 1));
+      for (int k = kTerms - 2; k >= 0; --k) {
+        series = series * s2 + Real(1) / Real(2 * k + 1);
+      }
+      rest = Real(2) * s * series;
+    }
+  };
+
+  // Of x^k in the Taylor series of 2^x.
+  static constexpr Real exp2_coefficient(int k) {
+    double coefficient = 1;
+    for (int i = 1; i <= k; ++i) {
+      coefficient *= 0.693147180559945309417 / i;
+    }
+    return static_cast<Real>(coefficient);
   }
 };

@@ -90,15 +90,15 @@ void spread_points(const GridGeometry<Real>& geometry, const Real* points, const
   }
 }
 
-// force = -1/2 of the potential's gradient at each point; returns the sum of the potential. Both
-// without the point's own part: on a grid a charge acts on itself, and in sparse maps that is most
-// of the error.
+// The force is a multiple of the potential's gradient at each point; returns the sum of the
+// potential. Both without the point's own part: on a grid a charge acts on itself, and in sparse
+// maps that is most of the error.
 template <typename Real, int Dims>
 double gather_points(const GridGeometry<Real>& geometry, const Real* points, const PointId* ids,
                      Size count, const Real* grid, Real* force) {
   using Four = typename SplineWeights<Real>::Four;
   double potential = 0;
-  const Real scale = Real(-0.5) * geometry.inverse_step;
+  const Real scale = geometry.force_scale;
   for (Size i = 0; i < count; ++i) {
     const Size id = ids[i];
     const Real* point = points + id * Dims;

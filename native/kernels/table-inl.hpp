@@ -19,6 +19,8 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 
 #include "kernels/simd-inl.hpp"
 
+#include "kernels/falloff-inl.hpp"
+
 #include "kernels/attractive-inl.hpp"
 #include "kernels/distance-inl.hpp"
 #include "kernels/fft-inl.hpp"
@@ -29,6 +31,16 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 #include "kernels/spline-inl.hpp"
 #include "kernels/update-inl.hpp"
 
+template <typename Real, template <typename> typename Falloff>
+constexpr RepulsiveKernels<Real> repulsive_kernels() {
+  return {
+      {repulsive_range<Real, 1, Falloff>, repulsive_range<Real, 2, Falloff>,
+       repulsive_range<Real, 3, Falloff>},
+      {repulsive_group<Real, 1, Falloff>, repulsive_group<Real, 2, Falloff>,
+       repulsive_group<Real, 3, Falloff>},
+  };
+}
+
 template <typename Real>
 constexpr RealKernels<Real> real_kernels() {
   return {
@@ -36,8 +48,8 @@ constexpr RealKernels<Real> real_kernels() {
       {attractive_rows<Real, 1>, attractive_rows<Real, 2>, attractive_rows<Real, 3>},
       {cross_entropy_rows<Real, 1>, cross_entropy_rows<Real, 2>, cross_entropy_rows<Real, 3>},
       half_converter<Real>(),
-      {repulsive_range<Real, 1>, repulsive_range<Real, 2>, repulsive_range<Real, 3>},
-      {repulsive_group<Real, 1>, repulsive_group<Real, 2>, repulsive_group<Real, 3>},
+      repulsive_kernels<Real, FirstPower>(),
+      repulsive_kernels<Real, AnyPower>(),
       {update_points<Real, 1>, update_points<Real, 2>, update_points<Real, 3>},
       fft_grid_to_spectrum<Real>,
       fft_convolve_slab<Real>,

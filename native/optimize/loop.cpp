@@ -21,12 +21,22 @@
 namespace acctsne {
 namespace {
 
+template <typename Real>
+std::vector<Real> times(double factor, std::vector<Real> values) {
+  for (Real& value : values) {
+    value = static_cast<Real>(factor * static_cast<double>(value));
+  }
+  return values;
+}
+
+// Works on the positions in the similarity's unit (forces/similarity.hpp).
 template <typename Real, int Dims>
 class LayoutOptimizer final : public Optimizer<Real> {
 public:
   LayoutOptimizer(const CsrView<Real>& P, const Real* initial, const RepulsionOptions& options)
-      : P_(P), repulsion_(options) {
-    start_layout(layout_, initial, P.rows());
+      : P_(P), similarity_(options.similarity), repulsion_(options) {
+    const std::vector<Real> given(initial, initial + P.rows() * Dims);
+    start_layout(layout_, times(1 / similarity_.unit(), given).data(), P.rows());
     attractive_.resize(layout_.points.size());
     repulsive_.resize(layout_.points.size());
   }
@@ -113,12 +123,19 @@ public:
       negative_entropy_ = negative_entropy(P_, partials_, team);
     }
     const double cross = cross_entropy<Real, Dims>(edges_, layout_.points.data(), partials_, team);
-    return std::max(0.0, negative_entropy_ + cross + std::log(std::max(z_, kSmallestZ)));
+    return std::max(0.0, negative_entropy_ + similarity_.exponent * cross +
+                             std::log(std::max(z_, kSmallestZ)));
   }
 
-  std::vector<Real> points() const override { return in_row_order(layout_, layout_.points); }
-  std::vector<Real> attractive() const override { return in_row_order(layout_, attractive_); }
-  std::vector<Real> repulsive() const override { return in_row_order(layout_, repulsive_); }
+  std::vector<Real> points() const override {
+    return times(similarity_.unit(), in_row_order(layout_, layout_.points));
+  }
+  std::vector<Real> attractive() const override {
+    return times(similarity_.gradient_scale(), in_row_order(layout_, attractive_));
+  }
+  std::vector<Real> repulsive() const override {
+    return times(similarity_.gradient_scale(), in_row_order(layout_, repulsive_));
+  }
   double z() const override { return z_; }
 
 private:
@@ -149,17 +166,20 @@ private:
   double step(const Phase& phase, ThreadTeam& team) {
     const StepTimer timer(this->seconds_.update);
     UpdateParameters<Real> parameters{};
+    // A step in y of -learning_rate times the gradient, divided by the unit.
+    const double unit = similarity_.unit();
+    const double gradient_factor = 4 * similarity_.gradient_scale() / unit;
     parameters.attraction_scale =
-        static_cast<Real>(std::min(4 * phase.exaggeration, kLargestFactor));
-    parameters.repulsion_scale = static_cast<Real>(-4 / std::max(z_, kSmallestZ));
+        static_cast<Real>(std::min(gradient_factor * phase.exaggeration, kLargestFactor));
+    parameters.repulsion_scale = static_cast<Real>(-gradient_factor / std::max(z_, kSmallestZ));
     parameters.learning_rate = static_cast<Real>(std::min(phase.learning_rate, kLargestFactor));
     parameters.momentum = static_cast<Real>(phase.momentum);
-    parameters.max_step = static_cast<Real>(std::min(phase.max_step, kLongestStep));
+    parameters.max_step = static_cast<Real>(std::min(phase.max_step / unit, kLongestStep));
     const double gradient_norm =
         update_layout(layout_, parameters, attractive_.data(), repulsive_.data(), sums_, team);
     this->iterations_.fetch_add(1, std::memory_order_relaxed);
     ++this->by_method_[static_cast<int>(repulsion_.used())];
-    return gradient_norm;
+    return unit * gradient_norm;
   }
 
   // Guards the division when points have flown so far apart that Z vanishes.
@@ -172,6 +192,7 @@ private:
   static constexpr double kLargestFactor = 1e15;
 
   CsrView<Real> P_;
+  Similarity similarity_;
   Edges<Real> edges_;
   bool edges_fit_ = false; // edges_ has the present numbering
   Size relabelled_at_ = -1;

@@ -232,7 +232,7 @@ TEST(repulsive_range_matches_a_double_loop) {
         }
         axes[axis] = values[axis].data();
       }
-      const auto kernel = kernels().of<Real>().repulsive_range[Dims - 1];
+      const auto kernel = kernels().of<Real>().repulsive(1).range[Dims - 1];
       const Real y[3] = {Real(1.5), Real(-20), Real(7)};
       // Empty, one, a tail, a whole number of the blocks that are summed in Real, one more, all.
       const Size ranges[][2] = {{0, 0}, {4, 5}, {3, 20}, {0, 4096}, {0, 4097}, {1, kCount}};
@@ -255,7 +255,7 @@ TEST(repulsive_range_matches_a_double_loop) {
             magnitude[axis] += std::abs(term);
           }
         }
-        const double z = kernel(axes, begin, end, y, force);
+        const double z = kernel(axes, begin, end, y, 1, force);
         const double epsilon = static_cast<double>(kEpsilon<Real>);
         CHECK_NEAR(z, expected_z, 32 * epsilon * expected_z);
         for (int axis = 0; axis < Dims; ++axis) {

@@ -32,15 +32,25 @@ double squared(const Real* a, const Real* b, int dims) {
   return sum;
 }
 
+// scikit-learn's in 3-D is the last.
+constexpr Similarity kSimilarities[] = {{1, 1}, {0.5, 0.5}, {0.8, 0.8}, {10, 10}, {1.5, 2}};
+
+double falloff(const std::vector<double>& points, Size i, Size j, int dims, double scale) {
+  return 1 / (1 + squared(points.data() + i * dims, points.data() + j * dims, dims) / scale);
+}
+
 // KL(P || Q) as it is defined: sum of p log(p / q) with q normalised over all pairs.
 template <typename Real>
-double naive_kl(const Csr<Real>& P, const std::vector<double>& points, int dims) {
+double naive_kl(const Csr<Real>& P, const std::vector<double>& points, int dims,
+                const Similarity& similarity = {}) {
   const Size n = P.view().rows();
+  const auto unnormalised = [&](Size i, Size j) {
+    return std::pow(falloff(points, i, j, dims, similarity.scale), similarity.exponent);
+  };
   double z = 0;
   for (Size i = 0; i < n; ++i) {
     for (Size j = 0; j < n; ++j) {
-      z += i == j ? 0.0
-                  : 1 / (1 + squared(points.data() + i * dims, points.data() + j * dims, dims));
+      z += i == j ? 0.0 : unnormalised(i, j);
     }
   }
   double kl = 0;
@@ -48,17 +58,16 @@ double naive_kl(const Csr<Real>& P, const std::vector<double>& points, int dims)
     for (EdgeId e = P.offsets[at(i)]; e < P.offsets[at(i + 1)]; ++e) {
       const auto p = static_cast<double>(P.values[at(e)]);
       const Size j = P.columns[at(e)];
-      const double q =
-          1 / (1 + squared(points.data() + i * dims, points.data() + j * dims, dims)) / z;
-      kl += p * std::log(p / q);
+      kl += p * std::log(p * z / unnormalised(i, j));
     }
   }
   return kl;
 }
 
-// dKL/dy of exaggerated P, straight from the formula 4 sum_j (p_ij - q_ij) (y_i - y_j) / (1 + d^2).
+// dKL/dy of exaggerated P, straight from the formula 4 exponent / scale sum_j (p_ij - q_ij) (y_i -
+// y_j) / (1 + d^2 / scale).
 std::vector<double> naive_gradient(const Csr<double>& P, const std::vector<double>& points,
-                                   int dims, double exaggeration) {
+                                   int dims, double exaggeration, const Similarity& similarity) {
   const Size n = P.view().rows();
   std::vector<double> p(at(n * n), 0.0);
   for (Size i = 0; i < n; ++i) {
@@ -70,16 +79,16 @@ std::vector<double> naive_gradient(const Csr<double>& P, const std::vector<doubl
   double z = 0;
   for (Size i = 0; i < n; ++i) {
     for (Size j = 0; j < n; ++j) {
-      w[at(i * n + j)] =
-          i == j ? 0.0
-                 : 1 / (1 + squared(points.data() + i * dims, points.data() + j * dims, dims));
-      z += w[at(i * n + j)];
+      w[at(i * n + j)] = i == j ? 0.0 : falloff(points, i, j, dims, similarity.scale);
+      z += std::pow(w[at(i * n + j)], similarity.exponent);
     }
   }
   std::vector<double> gradient(points.size(), 0.0);
   for (Size i = 0; i < n; ++i) {
     for (Size j = 0; j < n; ++j) {
-      const double factor = 4 * (p[at(i * n + j)] - w[at(i * n + j)] / z) * w[at(i * n + j)];
+      const double q = std::pow(w[at(i * n + j)], similarity.exponent) / z;
+      const double factor =
+          4 * similarity.exponent / similarity.scale * (p[at(i * n + j)] - q) * w[at(i * n + j)];
       for (int axis = 0; axis < dims; ++axis) {
         gradient[at(i * dims + axis)] +=
             factor * (points[at(i * dims + axis)] - points[at(j * dims + axis)]);
@@ -134,13 +143,15 @@ std::vector<Real> fit(const Csr<Real>& P, int dims, Method method, Size iteratio
 TEST(the_gradient_is_that_of_the_kl_divergence) {
   constexpr Size kCount = 60;
   const Csr<double> P = make_joint<double>(kCount, 8);
-  for_levels([&] {
+  const auto check_similarity = [&](const Similarity& similarity) {
     for (int dims = 1; dims <= 3; ++dims) {
-      const check::Scope scope(std::to_string(dims) + "-D");
+      const check::Scope scope(std::to_string(dims) + "-D, exponent " +
+                               std::to_string(similarity.exponent));
       std::vector<double> points = start_positions<double>(kCount, dims, 1.5);
-      const auto optimizer = make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5});
+      const auto optimizer =
+          make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, similarity});
       ThreadTeam team(2);
-      CHECK_NEAR(optimizer->kl_divergence(team), naive_kl(P, points, dims), 1e-12);
+      CHECK_NEAR(optimizer->kl_divergence(team), naive_kl(P, points, dims, similarity), 1e-12);
       CHECK(optimizer->z() > 0);
 
       std::vector<double> expected(points.size());
@@ -149,9 +160,9 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
         constexpr double kStep = 1e-5;
         const double before = points[c];
         points[c] = before + kStep;
-        const double above = naive_kl(P, points, dims);
+        const double above = naive_kl(P, points, dims, similarity);
         points[c] = before - kStep;
-        const double below = naive_kl(P, points, dims);
+        const double below = naive_kl(P, points, dims, similarity);
         points[c] = before;
         expected[c] = (above - below) / (2 * kStep);
         largest = std::max(largest, std::abs(expected[c]));
@@ -162,7 +173,9 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
         CHECK_NEAR(gradient, expected[c], 1e-6 * largest);
       }
     }
-  });
+  };
+  for_levels(
+      [&] { std::for_each(std::begin(kSimilarities), std::end(kSimilarities), check_similarity); });
 }
 
 TEST(a_run_follows_the_rule) {
@@ -170,8 +183,9 @@ TEST(a_run_follows_the_rule) {
   // mean that moves.
   constexpr Size kCount = 40;
   const Csr<double> P = make_joint<double>(kCount, 6);
-  for (int dims = 1; dims <= 3; ++dims) {
-    const check::Scope scope(std::to_string(dims) + "-D");
+  const auto check_rule = [&](int dims, const Similarity& similarity) {
+    const check::Scope scope(std::to_string(dims) + "-D, exponent " +
+                             std::to_string(similarity.exponent));
     std::vector<double> points = make_cloud<double>(Cloud::uniform, kCount, dims);
     for (double& value : points) {
       value = 0.1 * value + 3;
@@ -180,7 +194,8 @@ TEST(a_run_follows_the_rule) {
     phase.learning_rate = 30;
     phase.max_step = 0.5;
     phase.check_every = 20;
-    const auto optimizer = make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5});
+    const auto optimizer =
+        make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, similarity});
     ThreadTeam team(2);
     optimizer->run(phase, team, {});
 
@@ -190,7 +205,8 @@ TEST(a_run_follows_the_rule) {
     double norm = 0;
     double kl = 0;
     for (int iteration = 0; iteration < 20; ++iteration) {
-      const std::vector<double> gradient = naive_gradient(P, points, dims, phase.exaggeration);
+      const std::vector<double> gradient =
+          naive_gradient(P, points, dims, phase.exaggeration, similarity);
       double squared_norm = 0;
       for (std::size_t c = 0; c < points.size(); ++c) {
         gains[c] = std::max(updates[c] * gradient[c] < 0 ? gains[c] + 0.2 : gains[c] * 0.8, 0.01);
@@ -216,13 +232,18 @@ TEST(a_run_follows_the_rule) {
       }
     }
     CHECK(clipped > 0);
-    kl = naive_kl(P, points, dims);
+    kl = naive_kl(P, points, dims, similarity);
     for (std::size_t c = 0; c < points.size(); ++c) {
       CHECK_NEAR(optimizer->points()[c], points[c], 1e-9);
     }
     CHECK_EQUAL(optimizer->last_report().iteration, 19);
     CHECK_NEAR(optimizer->last_report().kl_divergence, kl, 1e-9);
     CHECK_NEAR(optimizer->last_report().gradient_norm, norm, 1e-9);
+  };
+  for (int dims = 1; dims <= 3; ++dims) {
+    for (const Similarity& similarity : kSimilarities) {
+      check_rule(dims, similarity);
+    }
   }
 }
 

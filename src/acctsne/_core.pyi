@@ -29,7 +29,11 @@ def symmetrize(
     indices: npt.NDArray[np.int32], conditional: Reals, threads: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Reals]: ...
 def exact_repulsion(
-    Y: Reals, rows: npt.NDArray[np.int32], threads: int
+    Y: Reals,
+    rows: npt.NDArray[np.int32],
+    threads: int,
+    exponent: float = 1.0,
+    kernel_scale: float = 1.0,
 ) -> tuple[Reals, npt.NDArray[np.float64]]: ...
 def build_tree(Y: Reals, threads: int) -> dict[str, Any]: ...
 
@@ -43,6 +47,8 @@ class _Optimizer:
         method: str,
         angle: float,
         force_error: float,
+        exponent: float = 1.0,
+        kernel_scale: float = 1.0,
     ) -> None: ...
     def run(
         self,

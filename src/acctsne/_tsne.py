@@ -23,6 +23,7 @@ from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
 from acctsne._progress import StageTimer, logger, progress_bar, shown_log
 from acctsne._schedule import Phase, make_schedule
+from acctsne._similarity import DOF_CONSTRAINTS, Dof, similarity
 from acctsne._validate import METHODS, Problem, check_problem
 
 # Iterations between evaluations of the KL divergence, where the stopping rules look.
@@ -122,6 +123,15 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         Precision of affinities and layout. Sums that need more are always in double precision, and
         so are the distances that decide who is a neighbour.
 
+    dof : float or "sklearn", default=1.0
+        Degrees of freedom of the similarity in the embedding, `(1 + d^2 / dof) ** -dof`, from 0.001
+        to 1000, as openTSNE and FIt-SNE define them. Below 1 the tails are heavier: clusters come
+        apart into finer ones [1]_, and the map takes more iterations to settle. Above 1 they are
+        lighter, up to the Gaussian of SNE. The default is 1 in every dimension. "sklearn" takes
+        scikit-learn's similarity, which differs in 3-D only: Student's with two degrees of freedom,
+        `(1 + d^2 / 2) ** -1.5`. The gradient is the derivative of that objective; scikit-learn's
+        own is not, there.
+
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
@@ -154,6 +164,11 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     rotation before the neighbour search: KeyboardInterrupt is raised, and the attributes hold the
     layout of the last finished iteration.
 
+    References
+    ----------
+    .. [1] D. Kobak, G. Linderman, S. Steinerberger, Y. Kluger and P. Berens, "Heavy-tailed kernels
+       reveal a finer cluster structure in t-SNE visualisations", ECML PKDD 2019.
+
     Examples
     --------
     >>> import numpy as np
@@ -185,6 +200,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         "callback": [callable, None],
         "callback_every": [Interval(Integral, 1, None, closed="left")],
         "dtype": "no_validation",  # checked in _validate, with the value in the message
+        "dof": DOF_CONSTRAINTS,
     }
 
     embedding_: npt.NDArray[Any]
@@ -217,6 +233,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         callback_every: int = 50,
         dtype: npt.DTypeLike = np.float32,
         force_error: float = 0.02,
+        dof: Dof = 1.0,
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
@@ -239,6 +256,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self.callback_every = callback_every
         self.dtype = dtype
         self.force_error = force_error
+        self.dof = dof
 
     def fit(self, X: Any, y: Any = None) -> "TSNE":
         """Embed X.
@@ -319,7 +337,14 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self.learning_rate_ = schedule[0].learning_rate
         kind = _core.Optimizer64 if problem.dtype == np.float64 else _core.Optimizer32
         optimizer = kind(
-            P.offsets, P.columns, P.values, layout, problem.method, self.angle, self.force_error
+            P.offsets,
+            P.columns,
+            P.values,
+            layout,
+            problem.method,
+            self.angle,
+            self.force_error,
+            *similarity(self.dof, problem.n_components),
         )
         try:
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from acctsne import _core
 from acctsne._affinities import JointProbabilities, joint_probabilities
 from acctsne._neighbors import exact_neighbors
+from acctsne._similarity import Dof, check_similarity
 from acctsne._threads import effective_threads
 from acctsne._validate import MAX_COMPONENTS, METHODS, check_layout_dtype
 
@@ -64,13 +65,15 @@ def affinities(
     return joint_probabilities(indices, squared, perplexity, threads).to_scipy()
 
 
-def exact_z(Y: npt.ArrayLike, *, n_jobs: int | None = None) -> float:
-    """Sum 1 / (1 + d^2) over all ordered pairs of different points of an embedding.
+def exact_z(Y: npt.ArrayLike, *, dof: Dof = 1.0, n_jobs: int | None = None) -> float:
+    """Sum the similarities 1 / (1 + d^2) of all ordered pairs of different points of an embedding.
 
     Parameters
     ----------
     Y : array-like of shape (n_samples, n_components)
         The embedding.
+    dof : float or "sklearn", default=1.0
+        Degrees of freedom of the similarity, as in :class:`acctsne.TSNE`.
     n_jobs : int, default=None
         Threads; None for all cores.
 
@@ -86,8 +89,9 @@ def exact_z(Y: npt.ArrayLike, *, n_jobs: int | None = None) -> float:
     1.0
     """
     Y = _check_embedding(Y)
+    shape = check_similarity(dof, Y.shape[1], "exact_z")
     rows = np.arange(len(Y), dtype=np.int32)
-    return float(_core.exact_repulsion(Y, rows, effective_threads(n_jobs))[1].sum())
+    return float(_core.exact_repulsion(Y, rows, effective_threads(n_jobs), *shape)[1].sum())
 
 
 def exact_kl(
@@ -96,6 +100,7 @@ def exact_kl(
     perplexity: float = 30.0,
     *,
     P: csr_matrix | None = None,
+    dof: Dof = 1.0,
     n_jobs: int | None = None,
 ) -> float:
     """Compute the KL divergence of an embedding from its data, exactly.
@@ -110,6 +115,9 @@ def exact_kl(
         The perplexity of the affinities.
     P : csr_matrix, default=None
         Affinities, if they have been computed before.
+    dof : float or "sklearn", default=1.0
+        Degrees of freedom of the similarity, as in :class:`acctsne.TSNE`. Divergences at different
+        degrees of freedom are not comparable.
     n_jobs : int, default=None
         Threads; None for all cores.
 
@@ -127,6 +135,7 @@ def exact_kl(
     True
     """
     Y = _check_embedding(Y)
+    shape = check_similarity(dof, Y.shape[1], "exact_kl")
     if P is None:
         P = affinities(X, perplexity, n_jobs=n_jobs)
     if P.shape != (len(Y), len(Y)):
@@ -134,7 +143,7 @@ def exact_kl(
     joint = JointProbabilities.from_scipy(P.astype(np.float64))
     threads = effective_threads(n_jobs)
     optimizer = _core.Optimizer64(
-        joint.offsets, joint.columns, joint.values, Y, "exact", angle=0.0, force_error=0.02
+        joint.offsets, joint.columns, joint.values, Y, "exact", 0.0, 0.02, *shape
     )
     return optimizer.kl_divergence(threads)
 
@@ -145,6 +154,7 @@ def force_error(
     *,
     angle: float = 0.5,
     force_error: float = 0.02,
+    dof: Dof = 1.0,
     dtype: npt.DTypeLike = np.float32,
     n_samples: int = 1000,
     random_state: int = 0,
@@ -162,6 +172,8 @@ def force_error(
         The opening angle, for "barnes_hut".
     force_error : float, default=0.02
         The error aimed at, for "fft".
+    dof : float or "sklearn", default=1.0
+        Degrees of freedom of the similarity, as in :class:`acctsne.TSNE`.
     dtype : numpy.float32 or numpy.float64, default=numpy.float32
         Its precision.
     n_samples : int, default=1000
@@ -189,6 +201,7 @@ def force_error(
     layout = np.ascontiguousarray(Y, dtype=check_layout_dtype(dtype))
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    shape = check_similarity(dof, Y.shape[1], "force_error")
     kind = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
     n = len(Y)
     optimizer = kind(
@@ -199,11 +212,12 @@ def force_error(
         method,
         angle,
         force_error,
+        *shape,
     )
     _, approximate, _ = optimizer.forces(threads)
     rng = np.random.default_rng(random_state)
     rows = np.sort(rng.choice(n, size=min(n_samples, n), replace=False)).astype(np.int32)
-    exact, _ = _core.exact_repulsion(layout.astype(np.float64), rows, threads)
+    exact, _ = _core.exact_repulsion(layout.astype(np.float64), rows, threads, *shape)
     error = approximate[rows].astype(np.float64) - exact
     size = float(np.sqrt(np.square(exact).mean()))
     return float(np.sqrt(np.square(error).mean())) / size if size > 0 else 0.0

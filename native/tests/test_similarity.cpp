@@ -1,0 +1,245 @@
+// Repulsion with other exponents than 1: every method against a double loop.
+#include "forces/repulsive.hpp"
+
+#include "check.hpp"
+#include "data.hpp"
+
+using namespace acctsne;
+
+namespace {
+
+constexpr double kExponents[] = {1e-3, 0.5, 0.8, 1.5, 2, 10, 1e3};
+
+template <typename Real>
+struct Forces {
+  std::vector<Real> force;
+  double z = 0;
+};
+
+// A cloud as wide as one of exponent 1 would be in its similarity's own unit.
+template <typename Real>
+std::vector<Real> cloud_for(double exponent, Cloud cloud, Size count, int dims) {
+  std::vector<Real> points = make_cloud<Real>(cloud, count, dims);
+  for (Real& value : points) {
+    value /= static_cast<Real>(std::sqrt(std::max(exponent, 1.0)));
+  }
+  return points;
+}
+
+// sum_j q (y_i - y_j) / (1 + d^2) and the sum of all q = (1 + d^2)^-exponent.
+template <typename Real, int Dims>
+Forces<double> naive(const std::vector<Real>& points, double exponent) {
+  Forces<double> result{std::vector<double>(points.size(), 0.0)};
+  for (std::size_t i = 0; i < points.size(); i += Dims) {
+    for (std::size_t j = 0; j < points.size(); j += Dims) {
+      if (i == j) {
+        continue;
+      }
+      double difference[Dims];
+      double one_plus_d2 = 1;
+      for (std::size_t axis = 0; axis < Dims; ++axis) {
+        difference[axis] =
+            static_cast<double>(points[i + axis]) - static_cast<double>(points[j + axis]);
+        one_plus_d2 += difference[axis] * difference[axis];
+      }
+      const double q = std::pow(one_plus_d2, -exponent);
+      result.z += q;
+      for (std::size_t axis = 0; axis < Dims; ++axis) {
+        result.force[i + axis] += q / one_plus_d2 * difference[axis];
+      }
+    }
+  }
+  return result;
+}
+
+template <typename Real, int Dims>
+Forces<Real> by(const RepulsionOptions& options, const std::vector<Real>& points, int threads = 2) {
+  Real lower[Dims];
+  Real upper[Dims];
+  for (int axis = 0; axis < Dims; ++axis) {
+    lower[axis] = upper[axis] = points[at(axis)];
+    for (std::size_t c = at(axis); c < points.size(); c += Dims) {
+      lower[axis] = std::min(lower[axis], points[c]);
+      upper[axis] = std::max(upper[axis], points[c]);
+    }
+  }
+  ThreadTeam team(threads);
+  Repulsion<Real, Dims> repulsion(options);
+  Forces<Real> result{std::vector<Real>(points.size())};
+  StepSeconds seconds;
+  result.z = repulsion.forces(points.data(), static_cast<Size>(points.size()) / Dims, lower, upper,
+                              result.force.data(), seconds, team);
+  CHECK(repulsion.used() == options.method);
+  return result;
+}
+
+RepulsionOptions options_for(Method method, double exponent, double angle = 0.5) {
+  return {method, angle, 0.02, {exponent, 1}};
+}
+
+// Root mean square of the error, relative to that of the force.
+template <typename Real, typename Other>
+double relative_error(const Forces<Real>& found, const Forces<Other>& expected) {
+  double error = 0;
+  double size = 0;
+  for (std::size_t c = 0; c < found.force.size(); ++c) {
+    const auto exact = static_cast<double>(expected.force[c]);
+    error += std::pow(static_cast<double>(found.force[c]) - exact, 2);
+    size += exact * exact;
+  }
+  return size > 0 ? std::sqrt(error / size) : std::sqrt(error);
+}
+
+} // namespace
+
+TEST(similarity_is_accurate_over_its_range) {
+  // One point at distance d: what range returns is the similarity itself. Nine of them: the first
+  // eight or fewer go through a vector, the rest alone.
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      const auto kernel = kernels().of<Real>().any_power.range[0];
+      const auto epsilon = static_cast<double>(kEpsilon<Real>);
+      const auto smallest = static_cast<double>(std::numeric_limits<Real>::min());
+      for (const double exponent : {1e-3, 0.1, 0.5, 0.8, 1.0, 1.5, 2.0, 10.0, 100.0, 1e3}) {
+        const auto given = static_cast<Real>(exponent);
+        for (double d = 1e-6; d < 1e15; d *= 1.07) {
+          const std::vector<Real> points(17, static_cast<Real>(d));
+          const Real* axes[] = {points.data()};
+          const Real origin = 0;
+          double force = 0;
+          const double z = kernel(axes, 0, 17, &origin, given, &force) / 17;
+          const double distance = static_cast<double>(points[0]);
+          const double one_plus_d2 = 1 + distance * distance;
+          const double q = std::pow(one_plus_d2, -static_cast<double>(given));
+          // 2.3 (1 + |log q|) of the functions, exponent of 1 + d^2, a few of the sums.
+          const double tolerance =
+              epsilon * (2.5 * (1 + std::abs(std::log(q + smallest))) + exponent + 4);
+          CHECK_NEAR(z, q, tolerance * q + smallest);
+          const double expected = -17 * q * distance / one_plus_d2;
+          // A product below the normal numbers has an absolute error, which the distance
+          // multiplies.
+          CHECK_NEAR(force, expected,
+                     -2 * tolerance * expected + 17 * smallest * (1 + epsilon * distance));
+        }
+      }
+    });
+  });
+}
+
+TEST(all_pairs_and_an_opened_tree_match_a_double_loop) {
+  for_reals_and_dims([]<typename Real, int Dims>() {
+    for (const Cloud cloud : {Cloud::clustered, Cloud::half_duplicated, Cloud::outlier, Cloud::tiny,
+                              Cloud::all_equal}) {
+      for (const double exponent : kExponents) {
+        const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 203, Dims);
+        const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
+                                 std::to_string(exponent));
+        const Forces<double> expected = naive<Real, Dims>(points, exponent);
+        const double rounding = (sizeof(Real) == 4 ? 2e-5 : 1e-12) + exponent * kEpsilon<Real>;
+        for_levels([&] {
+          for (const Method method : {Method::exact, Method::barnes_hut}) {
+            const RepulsionOptions options = options_for(method, exponent, 0);
+            const Forces<Real> found = by<Real, Dims>(options, points, 1);
+            CHECK_NEAR(relative_error(found, expected), 0, rounding);
+            CHECK_NEAR(found.z, expected.z, rounding * expected.z);
+            for (const int threads : kThreadCounts) {
+              const Forces<Real> again = by<Real, Dims>(options, points, threads);
+              CHECK(same_bytes(again.force, found.force));
+              CHECK_EQUAL(again.z, found.z);
+            }
+          }
+        });
+      }
+    }
+  });
+}
+
+TEST(distances_beyond_the_type_leave_finite_forces) {
+  for_levels([] {
+    for_reals_and_dims([]<typename Real, int Dims>() {
+      const std::vector<Real> points = make_cloud<Real>(Cloud::huge, 203, Dims);
+      for (const double exponent : kExponents) {
+        for (const Method method : {Method::exact, Method::barnes_hut}) {
+          const Forces<Real> found = by<Real, Dims>(options_for(method, exponent), points);
+          CHECK(all_finite(std::span<const Real>(found.force)));
+          CHECK(std::isfinite(found.z) && found.z >= 0);
+        }
+      }
+    });
+  });
+}
+
+TEST(the_tree_is_as_close_as_at_exponent_1) {
+  for_reals_and_dims([]<typename Real, int Dims>() {
+    for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
+      for (const double exponent : {0.5, 0.8, 2.0, 5.0, 10.0}) {
+        const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 3000, Dims);
+        const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
+                                 std::to_string(exponent));
+        const Forces<Real> exact = by<Real, Dims>(options_for(Method::exact, exponent), points);
+        const RepulsionOptions options = options_for(Method::barnes_hut, exponent);
+        for_levels([&] {
+          const Forces<Real> found = by<Real, Dims>(options, points);
+          CHECK_NEAR(relative_error(found, exact), 0, 0.02);
+          CHECK_NEAR(found.z, exact.z, 0.01 * exact.z);
+        });
+        const Forces<Real> alone = by<Real, Dims>(options, points, 1);
+        for (const int threads : kThreadCounts) {
+          CHECK(same_bytes(by<Real, Dims>(options, points, threads).force, alone.force));
+        }
+      }
+    }
+  });
+}
+
+// The expansion is of second order whatever the exponent: halving the angle must divide the error
+// by about eight.
+TEST(the_tree_converges_with_the_third_power_of_the_angle) {
+  const auto run = []<int Dims>() {
+    for (const double exponent : {0.5, 2.0, 5.0}) {
+      const std::vector<double> points = cloud_for<double>(exponent, Cloud::clustered, 3000, Dims);
+      const check::Scope scope(std::to_string(Dims) + "-D, exponent " + std::to_string(exponent));
+      const Forces<double> exact = by<double, Dims>(options_for(Method::exact, exponent), points);
+      const auto error_at = [&](double angle) {
+        const RepulsionOptions options = options_for(Method::barnes_hut, exponent, angle);
+        return relative_error(by<double, Dims>(options, points), exact);
+      };
+      CHECK(error_at(0.2) < error_at(0.4) / 5);
+      CHECK(error_at(0.2) < 1e-3);
+    }
+  };
+  run.operator()<1>();
+  run.operator()<2>();
+  run.operator()<3>();
+}
+
+TEST(the_grid_meets_its_error) {
+  const auto run = []<typename Real, int Dims>() {
+    for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
+      for (const double exponent : {1e-3, 0.5, 0.8, 2.0, 5.0, 10.0}) {
+        const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 3000, Dims);
+        const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
+                                 std::to_string(exponent));
+        const Forces<Real> exact = by<Real, Dims>(options_for(Method::exact, exponent), points);
+        const RepulsionOptions options = options_for(Method::fft, exponent);
+        for_levels([&] {
+          const Forces<Real> found = by<Real, Dims>(options, points);
+          CHECK_NEAR(relative_error(found, exact), 0, 0.02);
+          CHECK_NEAR(found.z, exact.z, 0.002 * exact.z);
+        });
+        const Forces<Real> alone = by<Real, Dims>(options, points, 1);
+        for (const int threads : kThreadCounts) {
+          CHECK(same_bytes(by<Real, Dims>(options, points, threads).force, alone.force));
+        }
+      }
+    }
+  };
+  for_reals([&]<typename Real>() {
+    run.template operator()<Real, 1>();
+    run.template operator()<Real, 2>();
+  });
+}
+
+int main() {
+  return check::run_tests();
+}
