@@ -1,10 +1,12 @@
 // The gradient descent as a Python class for each precision.
 #include "bind/native_call.hpp"
 #include "optimize/loop.hpp"
+#include "optimize/place.hpp"
 
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 namespace acctsne {
@@ -168,6 +170,58 @@ private:
   std::unique_ptr<Optimizer<Real>> optimizer_;
 };
 
+// Returns the positions that the new points end at.
+template <typename Real>
+nb::ndarray<nb::numpy, Real>
+place(Input2<Real> map, Input2<PointId> neighbors, Input2<Real> weights, Input2<Real> initial,
+      const std::string& method, double angle, double force_error, double exponent,
+      double kernel_scale, Size iterations, double exaggeration, double learning_rate,
+      double momentum, double max_step, int threads, const nb::object& progress) {
+  const std::size_t count = initial.shape(0);
+  const std::size_t dims = initial.shape(1);
+  const auto map_points = static_cast<Size>(map.shape(0));
+  require(map_points >= 1 && map.shape(1) == dims, "the map and the positions differ in columns");
+  require(neighbors.shape(0) == count && weights.shape(0) == count &&
+              neighbors.shape(1) == weights.shape(1),
+          "neighbors, weights and positions differ in shape");
+  require(std::all_of(neighbors.data(), neighbors.data() + neighbors.size(),
+                      [map_points](PointId j) { return j >= 0 && j < map_points; }),
+          "a neighbour's index is out of range");
+  require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
+  std::vector<Real> positions(initial.data(), initial.data() + initial.size());
+  std::atomic<Size> done{0};
+  PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
+  Phase phase;
+  phase.iterations = iterations;
+  phase.exaggeration = exaggeration;
+  phase.learning_rate = learning_rate;
+  phase.momentum = momentum;
+  phase.max_step = max_step;
+  run_native(threads, poll, [&](ThreadTeam& team) {
+    place_points<Real>({map.data(),
+                        map_points,
+                        static_cast<int>(dims),
+                        neighbors.data(),
+                        weights.data(),
+                        static_cast<Size>(count),
+                        static_cast<Size>(neighbors.shape(1)),
+                        positions.data(),
+                        {method_named(method), angle, force_error, {exponent, kernel_scale}},
+                        phase,
+                        &done},
+                       team);
+  });
+  return to_numpy(std::move(positions), {count, dims});
+}
+
+template <typename Real>
+void bind_place(nb::module_& m) {
+  m.def("place", &place<Real>, nb::rv_policy::move, "map"_a.noconvert(), "neighbors"_a.noconvert(),
+        "weights"_a.noconvert(), "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a,
+        "exponent"_a, "kernel_scale"_a, "iterations"_a, "exaggeration"_a, "learning_rate"_a,
+        "momentum"_a, "max_step"_a, "threads"_a, "progress"_a.none() = nb::none());
+}
+
 template <typename Real>
 void bind_optimizer(nb::module_& m, const char* name) {
   using Bound = BoundOptimizer<Real>;
@@ -200,6 +254,8 @@ void bind_optimizer(nb::module_& m, const char* name) {
 void bind_optimizers(nb::module_& m) {
   bind_optimizer<float>(m, "Optimizer32");
   bind_optimizer<double>(m, "Optimizer64");
+  bind_place<float>(m);
+  bind_place<double>(m);
 }
 
 } // namespace acctsne

@@ -58,12 +58,39 @@ template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::forces(const Real* points, Size count, const Real* lower,
                                         const Real* upper, double step, Real* force,
                                         ThreadTeam& team) {
+  compute_potential(points, count, lower, upper, step, team);
+  const auto pairs = static_cast<double>(count) * static_cast<double>(count - 1);
+  return gather(points, force, team) + kernel_shift_ * pairs;
+}
+
+template <typename Real, int Dims>
+void FftRepulsion<Real, Dims>::compute_potential(const Real* points, Size count, const Real* lower,
+                                                 const Real* upper, double step, ThreadTeam& team) {
   prepare_grid(lower, upper, step, team);
   sort_into_strips(points, count, team);
   spread(points, team);
   convolve(team);
-  const auto pairs = static_cast<double>(count) * static_cast<double>(count - 1);
-  return gather(points, force, team) + kernel_shift_ * pairs;
+  outside_geometry_ = geometry_;
+  std::fill_n(&outside_geometry_.self[0][0], 16, Real(0));
+}
+
+template <typename Real, int Dims>
+bool FftRepulsion<Real, Dims>::covers(const Real* y) const {
+  for (int axis = 0; axis < Dims; ++axis) {
+    const Real at = (y[axis] - geometry_.lower[axis]) * geometry_.inverse_step;
+    if (!(at >= 0 && at < static_cast<Real>(nodes_[axis] - 3))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <typename Real, int Dims>
+double FftRepulsion<Real, Dims>::at(const Real* y, Real* force) const {
+  constexpr PointId kOnly = 0;
+  const auto kernel = kernels().of<Real>().gather_points[Dims - 1];
+  return kernel(outside_geometry_, y, &kOnly, 1, grid_.data(), force) +
+         kernel_shift_ * static_cast<double>(ids_.size());
 }
 
 template <typename Real, int Dims>

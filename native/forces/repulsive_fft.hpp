@@ -41,6 +41,15 @@ public:
   double forces(const Real* points, Size count, const Real* lower, const Real* upper, double step,
                 Real* force, ThreadTeam& team);
 
+  // The potential of the points over [lower, upper], kept for at().
+  void compute_potential(const Real* points, Size count, const Real* lower, const Real* upper,
+                         double step, ThreadTeam& team);
+  // Whether a position is within the bounds of the last potential.
+  bool covers(const Real* y) const;
+  // Fills `force` with the force of the points of the last potential on a covered position and
+  // returns its z.
+  double at(const Real* y, Real* force) const;
+
 private:
   void prepare_grid(const Real* lower, const Real* upper, double step, ThreadTeam& team);
   void compute_kernel_spectrum(ThreadTeam& team);
@@ -65,6 +74,8 @@ private:
   std::vector<Real> kernel_; // [slab][ky][kx], for ky up to half the length
   std::vector<Real> scratch_;
   std::size_t scratch_size_ = 0;
+
+  GridGeometry<Real> outside_geometry_{}; // without the parts that take off a point's own charge
 
   // Points in the order of the strips of grid columns that they fall into.
   std::vector<PointId> ids_;

@@ -9,6 +9,9 @@
 
 namespace acctsne {
 
+// The ratio of a cell's side to its distance up to which it stands for its points.
+double theta_for_angle(double angle, double exponent);
+
 template <typename Real, int Dims>
 class TreeRepulsion {
 public:

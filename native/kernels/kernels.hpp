@@ -111,6 +111,12 @@ struct RepulsiveKernels {
   using Group = double (*)(const TreeView<Real, Dims>& tree, PointGroup group, Real theta2,
                            Real exponent, Real* force);
   std::tuple<Group<1>, Group<2>, Group<3>> group;
+
+  // forces/field.cpp: force of all points on a position, and its z.
+  template <int Dims>
+  using At = double (*)(const TreeView<Real, Dims>& tree, const Real* y, Real theta2, Real exponent,
+                        Real* force);
+  std::tuple<At<1>, At<2>, At<3>> at;
 };
 
 template <typename Real>

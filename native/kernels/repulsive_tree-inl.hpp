@@ -1,5 +1,6 @@
-// Repulsive forces on the points of one group, a cell of the tree: one walk collects what the group
-// interacts with, then every point of the group meets the whole list, a vector of it at a time.
+// Repulsive forces of the tree's points on each other and on any position. Targets are the points
+// of one group, a cell of the tree, or a single position: one walk collects what they interact
+// with, then every target meets the whole list, a vector of it at a time.
 //
 // A far cell acts through its mass m and second moments Q about the centre of mass (the first ones
 // vanish there). With R = y - centre, w = 1 / (1 + R^2), s = w R, u = Q s, k = s u, T = trace Q and
@@ -135,6 +136,60 @@ private:
   }
 };
 
+// Collects what acts on targets within the box [lower, upper]. The points of `group`, if it is not
+// empty, are left out. Calls list_full() when there is no more room, which must make some.
+template <typename Real, int Dims, typename Full>
+void walk_tree(const TreeView<Real, Dims>& tree, const Real* lower, const Real* upper,
+               PointGroup group, Real theta2, InteractionList<Real, Dims>& list, Full&& list_full) {
+  NodeId id = 0;
+  while (id < tree.node_count) {
+    const Node<Real, Dims>& node = tree.nodes[id];
+    // Distance of the cell's centre of mass from the box.
+    Real d2 = 0;
+    for (int axis = 0; axis < Dims; ++axis) {
+      const Real below = lower[axis] - node.center[axis];
+      const Real above = node.center[axis] - upper[axis];
+      Real outside = below > above ? below : above;
+      outside = outside > Real(0) ? outside : Real(0);
+      d2 += outside * outside;
+    }
+    // A cell never stands for the group itself, however far its centre of mass is.
+    const bool around = node.begin <= group.begin && node.end >= group.end;
+    if (!around && node.side * node.side < theta2 * d2) {
+      if (list.cells == list.kCapacity) {
+        list_full();
+      }
+      const int at = list.cells++;
+      list.mass[at] = static_cast<Real>(node.end - node.begin);
+      for (int axis = 0; axis < Dims; ++axis) {
+        list.center[axis][at] = node.center[axis];
+      }
+      for (int m = 0; m < kMoments<Dims>; ++m) {
+        list.moment[m][at] = tree.moments[static_cast<Size>(id) * kMoments<Dims> + m];
+      }
+      id = node.skip;
+    } else if (id == group.node && !node.leaf) {
+      id = node.skip;
+    } else if (node.leaf) {
+      for (PointId j = node.begin; j < node.end; ++j) {
+        if (j >= group.begin && j < group.end) {
+          continue;
+        }
+        if (list.points == list.kCapacity) {
+          list_full();
+        }
+        const int at = list.points++;
+        for (int axis = 0; axis < Dims; ++axis) {
+          list.point[axis][at] = tree.points[static_cast<Size>(j) * Dims + axis];
+        }
+      }
+      id = node.skip;
+    } else {
+      ++id;
+    }
+  }
+}
+
 // Adds the forces on the group's points to `force`, in the order of the tree's rows, and returns
 // the sum of their z.
 template <typename Real, int Dims, template <typename> typename Falloff>
@@ -191,53 +246,7 @@ double repulsive_group(const TreeView<Real, Dims>& tree, PointGroup group, Real 
     list.points = 0;
   };
 
-  NodeId id = 0;
-  while (id < tree.node_count) {
-    const Node<Real, Dims>& node = tree.nodes[id];
-    // Distance of the cell's centre of mass from the group's box.
-    Real d2 = 0;
-    for (int axis = 0; axis < Dims; ++axis) {
-      const Real below = lower[axis] - node.center[axis];
-      const Real above = node.center[axis] - upper[axis];
-      Real outside = below > above ? below : above;
-      outside = outside > Real(0) ? outside : Real(0);
-      d2 += outside * outside;
-    }
-    // A cell never stands for the group itself, however far its centre of mass is.
-    const bool around = node.begin <= group.begin && node.end >= group.end;
-    if (!around && node.side * node.side < theta2 * d2) {
-      if (list.cells == list.kCapacity) {
-        act(false);
-      }
-      const int at = list.cells++;
-      list.mass[at] = static_cast<Real>(node.end - node.begin);
-      for (int axis = 0; axis < Dims; ++axis) {
-        list.center[axis][at] = node.center[axis];
-      }
-      for (int m = 0; m < kMoments<Dims>; ++m) {
-        list.moment[m][at] = tree.moments[static_cast<Size>(id) * kMoments<Dims> + m];
-      }
-      id = node.skip;
-    } else if (id == group.node && !node.leaf) {
-      id = node.skip;
-    } else if (node.leaf) {
-      for (PointId j = node.begin; j < node.end; ++j) {
-        if (j >= group.begin && j < group.end) {
-          continue;
-        }
-        if (list.points == list.kCapacity) {
-          act(false);
-        }
-        const int at = list.points++;
-        for (int axis = 0; axis < Dims; ++axis) {
-          list.point[axis][at] = tree.points[static_cast<Size>(j) * Dims + axis];
-        }
-      }
-      id = node.skip;
-    } else {
-      ++id;
-    }
-  }
+  walk_tree(tree, lower, upper, group, theta2, list, [&] { act(false); });
   act(true);
 
   double z_sum = 0;
@@ -251,4 +260,33 @@ double repulsive_group(const TreeView<Real, Dims>& tree, PointGroup group, Real 
     }
   }
   return z_sum;
+}
+
+// Fills `force` with the force of all the tree's points on the position y, and returns its z.
+template <typename Real, int Dims, template <typename> typename Falloff>
+double repulsive_at(const TreeView<Real, Dims>& tree, const Real* y, Real theta2, Real exponent,
+                    Real* force) {
+  using S = Simd<Real>;
+  const Falloff<Real> falloff(exponent);
+  double z = 0;
+  InteractionList<Real, Dims> list;
+  for (int axis = 0; axis < Dims; ++axis) {
+    force[axis] = 0;
+  }
+  const auto act = [&] {
+    list.pad();
+    TargetSums<Real, Dims, Falloff> sums(falloff, y);
+    sums.add_cells(list);
+    sums.add_points(list);
+    z += static_cast<double>(S::sum(sums.z));
+    for (int axis = 0; axis < Dims; ++axis) {
+      force[axis] += S::sum(sums.force[axis]);
+    }
+    list.cells = 0;
+    list.points = 0;
+  };
+  constexpr PointGroup kNobody{-1, -1, -1};
+  walk_tree(tree, y, y, kNobody, theta2, list, act);
+  act();
+  return z;
 }

@@ -38,6 +38,8 @@ constexpr RepulsiveKernels<Real> repulsive_kernels() {
        repulsive_range<Real, 3, Falloff>},
       {repulsive_group<Real, 1, Falloff>, repulsive_group<Real, 2, Falloff>,
        repulsive_group<Real, 3, Falloff>},
+      {repulsive_at<Real, 1, Falloff>, repulsive_at<Real, 2, Falloff>,
+       repulsive_at<Real, 3, Falloff>},
   };
 }
 

@@ -37,6 +37,25 @@ def exact_repulsion(
 ) -> tuple[Reals, npt.NDArray[np.float64]]: ...
 def build_tree(Y: Reals, threads: int) -> dict[str, Any]: ...
 
+def place(
+    map: Reals,
+    neighbors: npt.NDArray[np.int32],
+    weights: Reals,
+    initial: Reals,
+    method: str,
+    angle: float,
+    force_error: float,
+    exponent: float,
+    kernel_scale: float,
+    iterations: int,
+    exaggeration: float,
+    learning_rate: float,
+    momentum: float,
+    max_step: float,
+    threads: int,
+    progress: Progress = None,
+) -> Reals: ...
+
 class _Optimizer:
     def __init__(
         self,

@@ -1,0 +1,121 @@
+// New points into a map. Every new point runs through all its iterations by itself: nothing is
+// shared but the map, its field of repulsion and the neighbours' places.
+#include "optimize/place.hpp"
+
+#include "forces/field.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+namespace acctsne {
+namespace {
+
+// New points of one task: a millisecond or so of work.
+constexpr Size kPointsPerChunk = 32;
+
+// The rule of gains as in kernels/update-inl.hpp.
+constexpr double kGainUp = 0.2;
+constexpr double kGainDown = 0.8;
+constexpr double kSmallestGain = 0.01;
+
+template <typename Real, int Dims>
+void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Real, Dims>& field,
+                 const std::vector<Real>& map, Size point) {
+  const Similarity& similarity = request.options.similarity;
+  const Phase& phase = request.phase;
+  const double unit = similarity.unit();
+  const auto factor = static_cast<Real>(4 * similarity.gradient_scale() / unit);
+  const auto max_step = static_cast<Real>(phase.max_step / unit);
+  const auto rate = static_cast<Real>(phase.learning_rate);
+  const auto momentum = static_cast<Real>(phase.momentum);
+  const auto exaggeration = static_cast<Real>(phase.exaggeration);
+  const PointId* neighbors = request.neighbors + point * request.k;
+  const Real* weights = request.weights + point * request.k;
+
+  Real u[Dims];
+  Real update[Dims] = {};
+  Real gain[Dims];
+  for (int axis = 0; axis < Dims; ++axis) {
+    u[axis] = static_cast<Real>(static_cast<double>(request.positions[point * Dims + axis]) / unit);
+    gain[axis] = 1;
+  }
+  for (Size iteration = 0; iteration < phase.iterations; ++iteration) {
+    Real pull[Dims] = {};
+    for (Size e = 0; e < request.k; ++e) {
+      const Real* other = map.data() + Size{neighbors[e]} * Dims;
+      Real difference[Dims];
+      Real one_plus_d2 = 1;
+      for (int axis = 0; axis < Dims; ++axis) {
+        difference[axis] = u[axis] - other[axis];
+        one_plus_d2 += difference[axis] * difference[axis];
+      }
+      const Real weight = weights[e] / one_plus_d2;
+      for (int axis = 0; axis < Dims; ++axis) {
+        pull[axis] += weight * difference[axis];
+      }
+    }
+    Real push[Dims];
+    const double z = std::max(field.at(u, push), 1e-30);
+    Real length2 = 0;
+    for (int axis = 0; axis < Dims; ++axis) {
+      const Real gradient = factor * (exaggeration * pull[axis] -
+                                      static_cast<Real>(static_cast<double>(push[axis]) / z));
+      const bool onward = gradient * update[axis] < 0;
+      const auto new_gain = onward ? gain[axis] + static_cast<Real>(kGainUp)
+                                   : gain[axis] * static_cast<Real>(kGainDown);
+      gain[axis] = std::max(new_gain, static_cast<Real>(kSmallestGain));
+      update[axis] = momentum * update[axis] - rate * gain[axis] * gradient;
+      length2 += update[axis] * update[axis];
+    }
+    const Real shorter = length2 > max_step * max_step ? max_step / std::sqrt(length2) : Real(1);
+    for (int axis = 0; axis < Dims; ++axis) {
+      update[axis] *= shorter;
+      u[axis] += update[axis];
+    }
+  }
+  for (int axis = 0; axis < Dims; ++axis) {
+    request.positions[point * Dims + axis] = static_cast<Real>(static_cast<double>(u[axis]) * unit);
+  }
+}
+
+template <typename Real, int Dims>
+void place_in(const PlacementRequest<Real>& request, ThreadTeam& team) {
+  std::vector<Real> map(request.map, request.map + request.map_points * Dims);
+  const double unit = request.options.similarity.unit();
+  for (Real& value : map) {
+    value = static_cast<Real>(static_cast<double>(value) / unit);
+  }
+  const RepulsiveField<Real, Dims> field(map.data(), request.map_points, request.options, team);
+  team.for_chunks(chunk_count(request.count, kPointsPerChunk), [&](Size chunk, int worker) {
+    const Size end = std::min((chunk + 1) * kPointsPerChunk, request.count);
+    for (Size point = chunk * kPointsPerChunk; point < end && !team.should_stop(worker); ++point) {
+      place_point(request, field, map, point);
+    }
+    if (request.done != nullptr) {
+      request.done->fetch_add(end - chunk * kPointsPerChunk, std::memory_order_relaxed);
+    }
+  });
+}
+
+} // namespace
+
+template <typename Real>
+void place_points(const PlacementRequest<Real>& request, ThreadTeam& team) {
+  switch (request.dims) {
+  case 1:
+    return place_in<Real, 1>(request, team);
+  case 2:
+    return place_in<Real, 2>(request, team);
+  case 3:
+    return place_in<Real, 3>(request, team);
+  default:
+    throw std::invalid_argument("an embedding has 1, 2 or 3 dimensions");
+  }
+}
+
+template void place_points(const PlacementRequest<float>&, ThreadTeam&);
+template void place_points(const PlacementRequest<double>&, ThreadTeam&);
+
+} // namespace acctsne
