@@ -346,8 +346,8 @@ TEST(an_update_is_never_interrupted) {
   Layout<double, 2> layout;
   const std::vector<double> initial = start_positions<double>(kCount, 2, 1);
   start_layout(layout, initial.data(), kCount);
-  const std::vector<double> pull(initial.size(), 1.0);
-  const std::vector<double> push(initial.size(), 0.0);
+  std::vector<double> pull(initial.size(), 1.0);
+  std::vector<double> push(initial.size(), 0.0);
   UpdateParameters<double> parameters{};
   parameters.attraction_scale = 4;
   parameters.learning_rate = 1;

@@ -86,9 +86,9 @@ private:
   void poll_if_due();
   void wait_for_helpers();
 
-  // The chunks that a worker takes first, on a cache line of its own. From loop to loop they are the
-  // same ones, so that what a pass writes lies in the cache of the core that the next pass reads it
-  // on. A worker that is done takes from the others.
+  // The chunks that a worker takes first, on a cache line of its own. From loop to loop they are
+  // the same ones, so that what a pass writes lies in the cache of the core that the next pass
+  // reads it on. A worker that is done takes from the others.
   struct alignas(64) Share {
     std::atomic<Size> next{0};
     Size end = 0;

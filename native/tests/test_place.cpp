@@ -1,0 +1,206 @@
+// New points in a map: the field that pushes them, their descent, and that they go alone.
+#include "forces/field.hpp"
+#include "optimize/place.hpp"
+
+#include "check.hpp"
+#include "data.hpp"
+
+using namespace acctsne;
+
+namespace {
+
+// Positions in the middle of the map, at its border, and far away from it.
+template <typename Real, int Dims>
+std::vector<Real> positions_near(const std::vector<Real>& map, Size count) {
+  std::vector<Real> positions = make_cloud<Real>(Cloud::uniform, count, Dims);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    positions[i] = map[(i * 7) % map.size() / Dims * Dims + i % Dims] + positions[i] / 50;
+  }
+  std::fill_n(positions.end() - Dims, Dims, Real(1000));
+  return positions;
+}
+
+template <typename Real, int Dims>
+double naive_at(const std::vector<Real>& map, const Real* y, double exponent, double* force) {
+  double z = 0;
+  std::fill_n(force, Dims, 0.0);
+  for (std::size_t j = 0; j < map.size(); j += Dims) {
+    double difference[Dims];
+    double one_plus_d2 = 1;
+    for (std::size_t axis = 0; axis < Dims; ++axis) {
+      difference[axis] = static_cast<double>(y[axis]) - static_cast<double>(map[j + axis]);
+      one_plus_d2 += difference[axis] * difference[axis];
+    }
+    const double q = std::pow(one_plus_d2, -exponent);
+    z += q;
+    for (std::size_t axis = 0; axis < Dims; ++axis) {
+      force[axis] += q / one_plus_d2 * difference[axis];
+    }
+  }
+  return z;
+}
+
+// A map, and new points that are drawn to some of its points.
+template <typename Real>
+struct Placement {
+  std::vector<Real> map;
+  std::vector<PointId> neighbors;
+  std::vector<Real> weights;
+  std::vector<Real> initial;
+  Size count;
+  Size k = 5;
+
+  template <int Dims>
+  static Placement make(Size map_points, Size count) {
+    Placement made;
+    made.count = count;
+    made.map = make_cloud<Real>(Cloud::clustered, map_points, Dims);
+    std::mt19937_64 random(3);
+    for (Size i = 0; i < count; ++i) {
+      const Size center = static_cast<Size>(random() % static_cast<std::uint64_t>(map_points));
+      std::vector<std::pair<double, PointId>> by_distance;
+      for (Size j = 0; j < map_points; ++j) {
+        double d2 = 0;
+        for (int axis = 0; axis < Dims; ++axis) {
+          const double apart = static_cast<double>(made.map[at(j * Dims + axis)]) -
+                               static_cast<double>(made.map[at(center * Dims + axis)]);
+          d2 += apart * apart;
+        }
+        by_distance.emplace_back(d2, static_cast<PointId>(j));
+      }
+      std::sort(by_distance.begin(), by_distance.end());
+      for (Size e = 0; e < made.k; ++e) {
+        made.neighbors.push_back(by_distance[at(e)].second);
+        made.weights.push_back(Real(1) / static_cast<Real>(made.k));
+      }
+      for (int axis = 0; axis < Dims; ++axis) {
+        made.initial.push_back(made.map[at(center * Dims + axis)] + Real(0.5));
+      }
+    }
+    return made;
+  }
+
+  // The points [begin, end) as a batch of their own.
+  std::vector<Real> place(int dims, const RepulsionOptions& options, Size iterations, Size begin,
+                          Size end, int threads) const {
+    std::vector<Real> positions(initial.begin() + begin * dims, initial.begin() + end * dims);
+    Phase phase;
+    phase.iterations = iterations;
+    phase.learning_rate = 0.1;
+    phase.max_step = 0.25;
+    ThreadTeam team(threads);
+    place_points<Real>({map.data(), static_cast<Size>(map.size()) / dims, dims,
+                        neighbors.data() + begin * k, weights.data() + begin * k, end - begin, k,
+                        positions.data(), options, phase},
+                       team);
+    return positions;
+  }
+};
+
+// KL of one new point, up to a constant: -sum_j p_j log q_j with q normalised over the map.
+template <typename Real>
+double naive_kl(const Placement<Real>& placement, int dims, Size point, const Real* y) {
+  double z = 0;
+  std::vector<double> log_q;
+  for (std::size_t j = 0; j < placement.map.size(); j += static_cast<std::size_t>(dims)) {
+    double d2 = 0;
+    for (int axis = 0; axis < dims; ++axis) {
+      const double apart =
+          static_cast<double>(y[axis]) - static_cast<double>(placement.map[j + at(axis)]);
+      d2 += apart * apart;
+    }
+    z += 1 / (1 + d2);
+    log_q.push_back(-std::log1p(d2));
+  }
+  double kl = 0;
+  for (Size e = 0; e < placement.k; ++e) {
+    const auto neighbor = at(placement.neighbors[at(point * placement.k + e)]);
+    kl -= static_cast<double>(placement.weights[at(point * placement.k + e)]) *
+          (log_q[neighbor] - std::log(z));
+  }
+  return kl;
+}
+
+} // namespace
+
+TEST(field_matches_a_loop_over_the_map) {
+  for_levels([] {
+    for_reals_and_dims([]<typename Real, int Dims>() {
+      const std::vector<Real> map = make_cloud<Real>(Cloud::clustered, 2000, Dims);
+      const std::vector<Real> positions = positions_near<Real, Dims>(map, 200);
+      for (const Method method : {Method::automatic, Method::barnes_hut, Method::exact}) {
+        for (const double exponent : {1.0, 0.5, 2.0}) {
+          RepulsionOptions options;
+          options.method = method;
+          options.similarity.exponent = exponent;
+          ThreadTeam team(2);
+          const RepulsiveField<Real, Dims> field(map.data(), 2000, options, team);
+          double error2 = 0;
+          double size2 = 0;
+          double z_error2 = 0;
+          double z_size2 = 0;
+          for (std::size_t i = 0; i < positions.size(); i += Dims) {
+            Real force[Dims];
+            double expected[Dims];
+            const double z = field.at(positions.data() + i, force);
+            const double expected_z =
+                naive_at<Real, Dims>(map, positions.data() + i, exponent, expected);
+            z_error2 += (z - expected_z) * (z - expected_z);
+            z_size2 += expected_z * expected_z;
+            for (std::size_t axis = 0; axis < Dims; ++axis) {
+              const double error = static_cast<double>(force[axis]) - expected[axis];
+              error2 += error * error;
+              size2 += expected[axis] * expected[axis];
+            }
+          }
+          CHECK(std::sqrt(z_error2 / z_size2) < (method == Method::exact ? 1e-4 : 0.02));
+          CHECK(std::sqrt(error2 / size2) < (method == Method::exact ? 1e-4 : 0.03));
+        }
+      }
+    });
+  });
+}
+
+TEST(a_batch_gives_each_point_what_it_gets_alone) {
+  for_reals_and_dims([]<typename Real, int Dims>() {
+    const auto placement = Placement<Real>::template make<Dims>(500, 70);
+    for (const Method method : {Method::automatic, Method::barnes_hut}) {
+      RepulsionOptions options;
+      options.method = method;
+      const std::vector<Real> together = placement.place(Dims, options, 50, 0, 70, 1);
+      for (const int threads : kThreadCounts) {
+        CHECK(same_bytes(placement.place(Dims, options, 50, 0, 70, threads), together));
+      }
+      for (const Size point : {0, 1, 31, 32, 69}) {
+        const std::vector<Real> alone = placement.place(Dims, options, 50, point, point + 1, 2);
+        CHECK(same_bytes(alone, std::vector<Real>(together.begin() + point * Dims,
+                                                  together.begin() + (point + 1) * Dims)));
+      }
+    }
+  });
+}
+
+TEST(a_placed_point_ends_at_a_minimum_of_its_divergence) {
+  for_reals_and_dims([]<typename Real, int Dims>() {
+    const auto placement = Placement<Real>::template make<Dims>(500, 20);
+    RepulsionOptions options;
+    options.method = Method::exact;
+    const std::vector<Real> placed = placement.place(Dims, options, 1000, 0, 20, 2);
+    for (Size point = 0; point < 20; ++point) {
+      const Real* y = placed.data() + point * Dims;
+      const double kl = naive_kl(placement, Dims, point, y);
+      CHECK(kl < naive_kl(placement, Dims, point, placement.initial.data() + point * Dims));
+      for (int axis = 0; axis < Dims; ++axis) {
+        for (const Real moved : {Real(-0.05), Real(0.05)}) {
+          std::vector<Real> beside(y, y + Dims);
+          beside[at(axis)] += moved;
+          CHECK(naive_kl(placement, Dims, point, beside.data()) > kl);
+        }
+      }
+    }
+  });
+}
+
+int main() {
+  return check::run_tests();
+}
