@@ -11,7 +11,7 @@ from sklearn.manifold import _t_sne as sklearn_tsne
 
 from acctsne import TSNE, _core, quality
 from acctsne._affinities import JointProbabilities
-from acctsne._similarity import similarity
+from acctsne._dof import similarity
 
 Array = npt.NDArray[Any]
 
@@ -59,7 +59,7 @@ def finite_differences(P: Array, Y: Array, dof: Any) -> Array:
 def optimizer_at(P: csr_matrix, Y: Array, method: str, dof: Any, angle: float = 0.5) -> Any:
     kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
     joint = JointProbabilities.from_scipy(P.astype(Y.dtype))
-    shape = similarity(dof, Y.shape[1])
+    shape = output_kernel(dof, Y.shape[1])
     return kind(joint.offsets, joint.columns, joint.values, Y, method, angle, 0.02, *shape)
 
 

@@ -23,7 +23,7 @@ from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
 from acctsne._progress import StageTimer, logger, progress_bar, shown_log
 from acctsne._schedule import Phase, make_schedule
-from acctsne._similarity import DOF_CONSTRAINTS, Dof, similarity
+from acctsne._dof import DOF_CONSTRAINTS, Dof, output_kernel
 from acctsne._validate import METHODS, Problem, check_problem
 
 # Iterations between evaluations of the KL divergence, where the stopping rules look.
@@ -344,7 +344,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             problem.method,
             self.angle,
             self.force_error,
-            *similarity(self.dof, problem.n_components),
+            *output_kernel(self.dof, problem.n_components),
         )
         try:
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from acctsne import _core
 from acctsne._affinities import JointProbabilities, joint_probabilities
 from acctsne._neighbors import exact_neighbors
-from acctsne._similarity import Dof, check_similarity
+from acctsne._dof import Dof, check_dof
 from acctsne._threads import effective_threads
 from acctsne._validate import MAX_COMPONENTS, METHODS, check_layout_dtype
 
@@ -89,7 +89,7 @@ def exact_z(Y: npt.ArrayLike, *, dof: Dof = 1.0, n_jobs: int | None = None) -> f
     1.0
     """
     Y = _check_embedding(Y)
-    shape = check_similarity(dof, Y.shape[1], "exact_z")
+    shape = check_dof(dof, Y.shape[1], "exact_z")
     rows = np.arange(len(Y), dtype=np.int32)
     return float(_core.exact_repulsion(Y, rows, effective_threads(n_jobs), *shape)[1].sum())
 
@@ -135,7 +135,7 @@ def exact_kl(
     True
     """
     Y = _check_embedding(Y)
-    shape = check_similarity(dof, Y.shape[1], "exact_kl")
+    shape = check_dof(dof, Y.shape[1], "exact_kl")
     if P is None:
         P = affinities(X, perplexity, n_jobs=n_jobs)
     if P.shape != (len(Y), len(Y)):
@@ -201,7 +201,7 @@ def force_error(
     layout = np.ascontiguousarray(Y, dtype=check_layout_dtype(dtype))
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
-    shape = check_similarity(dof, Y.shape[1], "force_error")
+    shape = check_dof(dof, Y.shape[1], "force_error")
     kind = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
     n = len(Y)
     optimizer = kind(

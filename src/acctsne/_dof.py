@@ -16,31 +16,31 @@ Dof = float | Literal["sklearn"]
 DOF_CONSTRAINTS: list[Any] = [Interval(Real, 1e-3, 1e3, closed="both"), StrOptions({"sklearn"})]
 
 
-class Similarity(NamedTuple):
+class OutputKernel(NamedTuple):
     """The parameters of (1 + d^2 / scale)^-exponent."""
 
     exponent: float
     scale: float
 
 
-def similarity(dof: Dof, n_components: int) -> Similarity:
+def output_kernel(dof: Dof, n_components: int) -> OutputKernel:
     """Return the similarity that checked degrees of freedom stand for.
 
     Examples
     --------
-    >>> similarity(0.5, n_components=2)
-    Similarity(exponent=0.5, scale=0.5)
-    >>> similarity("sklearn", n_components=3)
-    Similarity(exponent=1.5, scale=2.0)
+    >>> output_kernel(0.5, n_components=2)
+    OutputKernel(exponent=0.5, scale=0.5)
+    >>> output_kernel("sklearn", n_components=3)
+    OutputKernel(exponent=1.5, scale=2.0)
     """
     if dof == "sklearn":
         # Student's t-distribution with one degree of freedom less than dimensions, one at least.
         student = float(max(n_components - 1, 1))
-        return Similarity((student + 1) / 2, student)
-    return Similarity(float(dof), float(dof))
+        return OutputKernel((student + 1) / 2, student)
+    return OutputKernel(float(dof), float(dof))
 
 
-def check_similarity(dof: Any, n_components: int, caller: str) -> Similarity:
+def check_dof(dof: Any, n_components: int, caller: str) -> OutputKernel:
     """Check degrees of freedom as scikit-learn checks an estimator's parameters."""
     validate_parameter_constraints({"dof": DOF_CONSTRAINTS}, {"dof": dof}, caller_name=caller)
-    return similarity(dof, n_components)
+    return output_kernel(dof, n_components)
