@@ -14,6 +14,7 @@ from acctsne import TSNE, quality
 from acctsne._affinities import joint_probabilities
 from acctsne._init import initial_layout
 from acctsne._neighbors import exact_neighbors, find_neighbors
+from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
 
 Array = npt.NDArray[Any]
@@ -32,7 +33,9 @@ def found_by(tsne: TSNE, X: Any) -> tuple[Array, Array]:
 def affinities_by(tsne: TSNE, X: Any) -> Array:
     indices, squared = found_by(tsne, X)
     dense: Array = (
-        joint_probabilities(indices, squared, float(tsne.perplexity), 2).to_scipy().toarray()
+        joint_probabilities(indices, squared, Similarity("gaussian", (float(tsne.perplexity),)), 2)
+        .to_scipy()
+        .toarray()
     )
     return dense
 

@@ -18,11 +18,12 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from acctsne import _core
-from acctsne._affinities import JointProbabilities, joint_probabilities
+from acctsne._affinities import Affinities, joint_probabilities
 from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
 from acctsne._progress import StageTimer, logger, progress_bar, shown_log
 from acctsne._schedule import Phase, make_schedule
+from acctsne._similarity import Similarity
 from acctsne._validate import METHODS, Problem, check_problem
 
 # Iterations between evaluations of the KL divergence, where the stopping rules look.
@@ -288,8 +289,9 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             with timer.stage("knn"):
                 neighbors = list(find_neighbors(problem, self.verbose))
             # Handed over for good: together they are as large as P.
+            similarity = Similarity("gaussian", (problem.perplexity,))
             P = joint_probabilities(
-                neighbors.pop(0), neighbors.pop(0), problem.perplexity, problem.threads, timer
+                neighbors.pop(0), neighbors.pop(0), similarity, problem.threads, timer
             )
             with timer.stage("init"):
                 layout = initial_layout(problem, check_random_state(self.random_state))
@@ -304,7 +306,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     def _optimize(
         self,
         problem: Problem,
-        P: JointProbabilities,
+        P: Affinities,
         layout: npt.NDArray[Any],
         timer: StageTimer,
     ) -> None:

@@ -13,8 +13,9 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from acctsne import _core
-from acctsne._affinities import JointProbabilities, joint_probabilities
+from acctsne._affinities import Affinities, csr_arrays, joint_probabilities
 from acctsne._neighbors import exact_neighbors
+from acctsne._similarity import Similarity
 from acctsne._threads import effective_threads
 from acctsne._validate import MAX_COMPONENTS, METHODS, check_layout_dtype
 
@@ -61,7 +62,8 @@ def affinities(
     threads = effective_threads(n_jobs)
     k = min(len(X) - 1, int(3.0 * perplexity + 1))
     indices, squared, _ = exact_neighbors(X, k, True, threads)
-    return joint_probabilities(indices, squared, perplexity, threads).to_scipy()
+    similarity = Similarity("gaussian", (float(perplexity),))
+    return joint_probabilities(indices, squared, similarity, threads).to_scipy()
 
 
 def exact_z(Y: npt.ArrayLike, *, n_jobs: int | None = None) -> float:
@@ -95,7 +97,7 @@ def exact_kl(
     Y: npt.ArrayLike,
     perplexity: float = 30.0,
     *,
-    P: csr_matrix | None = None,
+    P: csr_matrix | Affinities | None = None,
     n_jobs: int | None = None,
 ) -> float:
     """Compute the KL divergence of an embedding from its data, exactly.
@@ -108,8 +110,8 @@ def exact_kl(
         The embedding.
     perplexity : float, default=30.0
         The perplexity of the affinities.
-    P : csr_matrix, default=None
-        Affinities, if they have been computed before.
+    P : csr_matrix or Affinities, default=None
+        The affinities, if they have been computed before.
     n_jobs : int, default=None
         Threads; None for all cores.
 
@@ -128,15 +130,15 @@ def exact_kl(
     """
     Y = _check_embedding(Y)
     if P is None:
-        P = affinities(X, perplexity, n_jobs=n_jobs)
-    if P.shape != (len(Y), len(Y)):
-        raise ValueError(f"P has shape {P.shape}, but Y has {len(Y)} rows")
-    joint = JointProbabilities.from_scipy(P.astype(np.float64))
-    threads = effective_threads(n_jobs)
+        matrix = affinities(X, perplexity, n_jobs=n_jobs)
+    else:
+        matrix = P.to_scipy() if isinstance(P, Affinities) else P
+    if matrix.shape != (len(Y), len(Y)):
+        raise ValueError(f"P has shape {matrix.shape}, but Y has {len(Y)} rows")
     optimizer = _core.Optimizer64(
-        joint.offsets, joint.columns, joint.values, Y, "exact", angle=0.0, force_error=0.02
+        *csr_arrays(matrix.astype(np.float64)), Y, "exact", angle=0.0, force_error=0.02
     )
-    return optimizer.kl_divergence(threads)
+    return optimizer.kl_divergence(effective_threads(n_jobs))
 
 
 def force_error(
