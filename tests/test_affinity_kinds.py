@@ -74,7 +74,7 @@ def bisected(squared: Array, perplexity: float) -> Array:
         w = np.exp(-np.exp(middle) * (squared - squared.min(axis=1, keepdims=True)))
         too_wide = row_perplexities(w / w.sum(axis=1, keepdims=True))[:, None] > perplexity
         low, high = np.where(too_wide, middle, low), np.where(too_wide, high, middle)
-    return np.exp(low)
+    return np.asarray(np.exp(low))
 
 
 def row_perplexities(conditional: Array) -> Array:

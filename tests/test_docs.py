@@ -35,6 +35,7 @@ CONSTRUCTORS = [name for name in vars(acctsne.Affinities) if name.startswith("fr
     [
         *FUNCTIONS_AND_CLASSES,
         *(f"Affinities.{name}" for name in CONSTRUCTORS),
+        *(f"init.{name}" for name in acctsne.init.__all__),
         *(f"quality.{name}" for name in acctsne.quality.__all__),
     ],
 )

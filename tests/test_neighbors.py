@@ -10,9 +10,8 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
-from acctsne import TSNE, quality
+from acctsne import TSNE, init, quality
 from acctsne._affinities import joint_probabilities
-from acctsne._init import initial_layout
 from acctsne._neighbors import exact_neighbors, find_neighbors
 from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
@@ -125,11 +124,10 @@ class TestOffset:
     def test_initial_layout(self, digits: tuple[Array, Array]) -> None:
         # Principal axes do not depend on where the origin is.
         X = digits[0]
-        rng = np.random.RandomState(0)
-        near = initial_layout(check_problem(TSNE(), X), rng)
-        far = initial_layout(check_problem(TSNE(), X + self.OFFSET), rng)
+        near = init.pca(X)
+        far = init.pca(X + self.OFFSET)
         for axis in range(2):
-            assert abs(np.corrcoef(near[:, axis], far[:, axis])[0, 1]) > 0.999
+            assert np.corrcoef(near[:, axis], far[:, axis])[0, 1] > 0.999
 
     def test_embedding_is_as_good(self, some_digits: tuple[Array, Array]) -> None:
         X, y = some_digits
