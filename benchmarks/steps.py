@@ -85,7 +85,7 @@ def make_affinities(neighbors: Neighbors, dtype: str, threads: int, repeats: int
     seconds = []
     for _ in range(repeats):
         start = perf_counter()
-        conditional, _, _ = _core.search_perplexity(squared, neighbors.perplexity, threads)
+        conditional, *_ = _core.search_perplexity(squared, neighbors.perplexity, threads)
         seconds.append(perf_counter() - start)
     offsets, columns, values = _core.symmetrize(neighbors.indices, conditional, threads)
     return Affinities(offsets, columns, values, median(seconds))

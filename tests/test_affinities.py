@@ -11,7 +11,8 @@ from sklearn.manifold._t_sne import _joint_probabilities_nn
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne import _core
-from acctsne._affinities import JointProbabilities, joint_probabilities
+from acctsne._affinities import Affinities, joint_probabilities
+from acctsne._similarity import Similarity
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +41,9 @@ def test_equals_scikit_learn(
     indices, squared = neighbors_of(X, k)
     graph = csr_matrix((squared.ravel(), indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
     expected = _joint_probabilities_nn(graph.copy(), perplexity, 0)
-    found = joint_probabilities(indices, squared.astype(dtype), perplexity, 2).to_scipy()
+    found = joint_probabilities(
+        indices, squared.astype(dtype), Similarity("gaussian", (perplexity,)), 2
+    ).to_scipy()
 
     assert found.dtype == dtype
     assert found.nnz == expected.nnz
@@ -60,10 +63,11 @@ def test_every_row_has_the_perplexity_asked_for(
     X = some_digits[0] + np.random.default_rng(0).uniform(size=some_digits[0].shape)
     _, squared = neighbors_of(X, 90)
     squared = squared.astype(dtype)
-    conditional, betas, missed = _core.search_perplexity(squared, perplexity, 2)
+    conditional, betas, perplexities, missed = _core.search_perplexity(squared, perplexity, 2)
     assert conditional.dtype == dtype
     assert missed == 0
     np.testing.assert_allclose(row_perplexities(conditional), perplexity, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(perplexities, perplexity, rtol=0, atol=1e-7)
     # The rows are Gaussians of the betas returned.
     given = squared.astype(np.float64)
     kernel = np.exp(-betas[:, None] * (given - given.min(axis=1, keepdims=True)))
@@ -74,8 +78,8 @@ def test_every_row_has_the_perplexity_asked_for(
 @pytest.mark.parametrize("factor", [1e-250, 1e-30, 1e30, 1e250])
 def test_unit_of_the_distances_does_not_matter(factor: float) -> None:
     squared = np.random.default_rng(0).chisquare(5, size=(50, 30))
-    expected, _, _ = _core.search_perplexity(squared, 8.0, 1)
-    found, _, missed = _core.search_perplexity(squared * factor, 8.0, 1)
+    expected, _, _, _ = _core.search_perplexity(squared, 8.0, 1)
+    found, _, _, missed = _core.search_perplexity(squared * factor, 8.0, 1)
     assert missed == 0
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
@@ -83,8 +87,8 @@ def test_unit_of_the_distances_does_not_matter(factor: float) -> None:
 def test_distance_common_to_all_neighbors_does_not_matter() -> None:
     # In many dimensions neighbours are all nearly as far: exp(-beta d^2) itself would vanish.
     squared = np.random.default_rng(0).integers(0, 1000, size=(50, 30)).astype(np.float64)
-    expected, _, _ = _core.search_perplexity(squared, 8.0, 1)
-    found, _, missed = _core.search_perplexity(squared + 2.0**40, 8.0, 1)
+    expected, _, _, _ = _core.search_perplexity(squared, 8.0, 1)
+    found, _, _, missed = _core.search_perplexity(squared + 2.0**40, 8.0, 1)
     assert missed == 0
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
@@ -93,25 +97,26 @@ def test_distance_common_to_all_neighbors_does_not_matter() -> None:
 @pytest.mark.parametrize("value", [0.0, 1e-30, 1.0, 1e30])
 def test_equal_distances_give_equal_probabilities(dtype: npt.DTypeLike, value: float) -> None:
     squared = np.full((3, 10), value, dtype=dtype)
-    conditional, betas, missed = _core.search_perplexity(squared, 4.0, 1)
+    conditional, betas, perplexities, missed = _core.search_perplexity(squared, 4.0, 1)
     np.testing.assert_allclose(conditional, 0.1, rtol=1e-6)
     assert np.isfinite(betas).all()
+    np.testing.assert_allclose(perplexities, 10.0)
     assert missed == 3  # perplexity 10 is all there is
-    _, _, missed = _core.search_perplexity(squared, 10.0, 1)
+    _, _, _, missed = _core.search_perplexity(squared, 10.0, 1)
     assert missed == 0
 
 
 def test_more_duplicates_than_the_perplexity() -> None:
     # 6 neighbours in the same place, perplexity 4: the nearest possible is uniform over the 6.
     squared = np.array([[0.0] * 6 + [1.0, 2.0, 3.0, 4.0]])
-    conditional, _, missed = _core.search_perplexity(squared, 4.0, 1)
+    conditional, _, _, missed = _core.search_perplexity(squared, 4.0, 1)
     assert missed == 1
     np.testing.assert_allclose(conditional, [[1 / 6] * 6 + [0.0] * 4], rtol=1e-9)
 
 
 def test_fewer_duplicates_than_the_perplexity() -> None:
     squared = np.array([[0.0] * 3 + [1.0, 2.0, 3.0, 4.0]])
-    conditional, _, missed = _core.search_perplexity(squared, 4.0, 1)
+    conditional, _, _, missed = _core.search_perplexity(squared, 4.0, 1)
     assert missed == 0
     assert row_perplexities(conditional)[0] == pytest.approx(4.0, abs=1e-4)
 
@@ -129,7 +134,7 @@ def test_fewer_duplicates_than_the_perplexity() -> None:
 )
 @pytest.mark.parametrize("perplexity", [1.0, 1.01, 2.5, 4.99, 5.0])
 def test_extreme_rows_stay_distributions(row: list[float], perplexity: float) -> None:
-    conditional, _, _ = _core.search_perplexity(np.array([row]), perplexity, 1)
+    conditional, _, _, _ = _core.search_perplexity(np.array([row]), perplexity, 1)
     p = np.asarray(conditional)[0]
     assert np.isfinite(p).all()
     assert (p >= 0).all()
@@ -139,7 +144,7 @@ def test_extreme_rows_stay_distributions(row: list[float], perplexity: float) ->
 
 def test_perplexity_of_more_than_the_neighbors() -> None:
     squared = np.random.default_rng(0).chisquare(5, size=(4, 6))
-    conditional, _, missed = _core.search_perplexity(squared, 7.0, 1)
+    conditional, _, _, missed = _core.search_perplexity(squared, 7.0, 1)
     assert missed == 4
     np.testing.assert_allclose(conditional, 1 / 6)
 
@@ -155,7 +160,7 @@ def test_symmetrize(threads: int, dtype: npt.DTypeLike) -> None:
          for i in range(n)]
     ).astype(np.int32)  # fmt: skip
     conditional = rng.dirichlet(np.ones(k), size=n).astype(dtype)
-    P = JointProbabilities(*_core.symmetrize(indices, conditional, threads))
+    P = Affinities(*_core.symmetrize(indices, conditional, threads), np.ones(n))
 
     dense = np.zeros((n, n))
     np.put_along_axis(dense, indices.astype(np.intp), conditional.astype(np.float64), axis=1)
@@ -178,11 +183,11 @@ def test_some_rows_short_of_the_perplexity_are_logged(caplog: pytest.LogCaptureF
     indices, squared = neighbors_of(X, 12)
     squared[:8, :7] = 0.0
     with caplog.at_level(logging.INFO, logger="acctsne"):
-        joint_probabilities(indices, squared, 4.0, 1)
+        joint_probabilities(indices, squared, Similarity("gaussian", (4.0,)), 1)
     assert "8 of 48 rows cannot reach perplexity 4 with their 12 neighbours" in caplog.text
 
 
 def test_no_row_reaching_the_perplexity_is_a_warning() -> None:
     indices, squared = neighbors_of(np.zeros((20, 2)), 10)
     with pytest.warns(RuntimeWarning, match="no row can reach perplexity 3 with 10 neighbours"):
-        joint_probabilities(indices, squared, 3.0, 1)
+        joint_probabilities(indices, squared, Similarity("gaussian", (3.0,)), 1)

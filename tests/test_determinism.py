@@ -13,8 +13,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, _core, build_info
-from acctsne._affinities import JointProbabilities, joint_probabilities
+from acctsne._affinities import Affinities, csr_arrays, joint_probabilities
 from acctsne._neighbors import exact_neighbors, find_neighbors
+from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
 
 Array = npt.NDArray[Any]
@@ -81,9 +82,9 @@ def test_stages_on_more_points_than_any_chunk(dtype: npt.DTypeLike) -> None:
     expected: list[Array] | None = None
     for threads in THREADS:
         indices, squared, _ = exact_neighbors(X[:5003], k, dtype == np.float64, threads)
-        P = joint_probabilities(indices, squared, 2.5, threads)
-        optimizer = optimizer_at(P, Y[:5003], "barnes_hut")
-        nothing = JointProbabilities.from_scipy(csr_matrix((n, n), dtype=dtype))
+        P = joint_probabilities(indices, squared, Similarity("gaussian", (2.5,)), threads)
+        optimizer = optimizer_at(P.to_scipy(), Y[:5003], "barnes_hut")
+        nothing = csr_matrix((n, n), dtype=dtype)
         repulsive = optimizer_at(nothing, Y, "barnes_hut").forces(threads)[1:]
         found = [indices, squared, P.columns, P.values, *optimizer.forces(threads), *repulsive]
         found = [np.asarray(value) for value in found]
@@ -93,9 +94,9 @@ def test_stages_on_more_points_than_any_chunk(dtype: npt.DTypeLike) -> None:
             assert value.tobytes() == other.tobytes()
 
 
-def optimizer_at(P: JointProbabilities, Y: Array, method: str) -> Any:
+def optimizer_at(P: csr_matrix, Y: Array, method: str) -> Any:
     kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
-    return kind(P.offsets, P.columns, P.values, Y, method, 0.5, 0.02)
+    return kind(*csr_arrays(P.astype(Y.dtype)), Y, method, 0.5, 0.02)
 
 
 @pytest.mark.parametrize("init", ["pca", "random"])
@@ -128,8 +129,7 @@ class TestSimdLevels:
     def forces(self, level: str, P: csr_matrix, Y: Array, method: str) -> list[Array]:
         _core.use_simd_level(level)
         assert build_info()["simd_level"] == level
-        joint = JointProbabilities.from_scipy(P.astype(Y.dtype))
-        optimizer = optimizer_at(joint, Y, method)
+        optimizer = optimizer_at(P, Y, method)
         return [np.asarray(value) for value in (*optimizer.forces(2), optimizer.kl_divergence(2))]
 
     # Where the CPU converts half-precision numbers, float32 layouts keep P in them: 11 bits.
@@ -159,10 +159,12 @@ class TestSimdLevels:
     def test_neighbors_and_affinities(self, level: str) -> None:
         X = np.random.default_rng(0).normal(size=(1201, 33))
 
-        def affinities(level: str) -> tuple[Array, JointProbabilities]:
+        def affinities(level: str) -> tuple[Array, Affinities]:
             _core.use_simd_level(level)
             indices, squared, _ = exact_neighbors(X, 40, True, 2)
-            return indices, joint_probabilities(indices, squared, 12.0, 2)
+            return indices, joint_probabilities(
+                indices, squared, Similarity("gaussian", (12.0,)), 2
+            )
 
         expected_indices, expected = affinities("baseline")
         indices, P = affinities(level)

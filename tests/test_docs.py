@@ -26,8 +26,18 @@ def test_doctests(name: str) -> None:
     assert result.failed == 0
 
 
+FUNCTIONS_AND_CLASSES = [name for name in acctsne.__all__ if callable(getattr(acctsne, name))]
+CONSTRUCTORS = [name for name in vars(acctsne.Affinities) if name.startswith("from_")]
+
+
 @pytest.mark.parametrize(
-    "name", ["TSNE", "build_info", *(f"quality.{name}" for name in acctsne.quality.__all__)]
+    "name",
+    [
+        *FUNCTIONS_AND_CLASSES,
+        *(f"Affinities.{name}" for name in CONSTRUCTORS),
+        *(f"init.{name}" for name in acctsne.init.__all__),
+        *(f"quality.{name}" for name in acctsne.quality.__all__),
+    ],
 )
 def test_every_public_name_has_an_example(name: str) -> None:
     documented: object = acctsne

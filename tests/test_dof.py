@@ -10,8 +10,8 @@ from scipy.spatial.distance import squareform
 from sklearn.manifold import _t_sne as sklearn_tsne
 
 from acctsne import TSNE, _core, quality
-from acctsne._affinities import JointProbabilities
-from acctsne._dof import similarity
+from acctsne._affinities import csr_arrays
+from acctsne._dof import output_kernel
 
 Array = npt.NDArray[Any]
 
@@ -58,9 +58,8 @@ def finite_differences(P: Array, Y: Array, dof: Any) -> Array:
 
 def optimizer_at(P: csr_matrix, Y: Array, method: str, dof: Any, angle: float = 0.5) -> Any:
     kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
-    joint = JointProbabilities.from_scipy(P.astype(Y.dtype))
     shape = output_kernel(dof, Y.shape[1])
-    return kind(joint.offsets, joint.columns, joint.values, Y, method, angle, 0.02, *shape)
+    return kind(*csr_arrays(P.astype(Y.dtype)), Y, method, angle, 0.02, *shape)
 
 
 def gradient_at(P: csr_matrix, Y: Array, method: str, dof: Any, angle: float = 0.5) -> Array:

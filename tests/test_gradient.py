@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from acctsne import _core, quality
-from acctsne._affinities import JointProbabilities
+from acctsne._affinities import csr_arrays
 
 Array = npt.NDArray[Any]
 
@@ -16,8 +16,7 @@ Array = npt.NDArray[Any]
 def optimizer_at(P: csr_matrix, Y: Array, method: str, angle: float = 0.5) -> Any:
     """Make an optimiser with these positions, in the precision of Y."""
     kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
-    joint = JointProbabilities.from_scipy(P.astype(Y.dtype))
-    return kind(joint.offsets, joint.columns, joint.values, Y, method, angle, 0.02)
+    return kind(*csr_arrays(P.astype(Y.dtype)), Y, method, angle, 0.02)
 
 
 def gradient_at(P: csr_matrix, Y: Array, method: str, angle: float = 0.5) -> Array:

@@ -14,8 +14,10 @@ Digits = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 def test_public_names() -> None:
     assert set(acctsne.__all__) == {
         "TSNE",
+        "Affinities",
         "__version__",
         "build_info",
+        "init",
         "nearest_neighbors",
         "quality",
     }

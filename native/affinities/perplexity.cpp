@@ -5,6 +5,7 @@
 // 2. Find beta with H(beta) = log(perplexity), H being the entropy of w_j = exp(-beta d_j)
 //    normalised. H falls as beta grows, and dH/dlog(beta) = -beta^2 Var(d): Newton steps on
 //    log(beta), kept inside a bracket that halves otherwise.
+// 3. Several perplexities share step 1, and their distributions are added with a weight each.
 #include "affinities/perplexity.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace acctsne {
@@ -23,10 +25,19 @@ constexpr double kEntropyTolerance = 1e-10;
 constexpr int kMaxSteps = 200;
 constexpr Size kRowsPerChunk = 256;
 
-struct RowScratch {
-  std::vector<double> distances;
+struct Row {
+  std::vector<double> distances; // less the smallest, in units of `unit`
   std::vector<double> mask;
   std::vector<double> weights;
+  double smallest = 0; // as given
+  double unit = 0;     // 0 if all distances are equal
+};
+
+// What mixing needs besides.
+struct Mixture {
+  std::vector<double> betas;
+  std::vector<double> shares;
+  std::vector<double> sum;
 };
 
 struct RowResult {
@@ -34,8 +45,9 @@ struct RowResult {
   bool reached;
 };
 
-RowResult search_row(RowScratch& row, Size neighbors, Size padded, double target_entropy) {
+RowResult search_row(Row& row, Size neighbors, double target_entropy) {
   const auto gaussian_row = kernels().gaussian_row;
+  const auto padded = static_cast<Size>(row.distances.size());
 
   // The two ends that the entropy can come near: uniform over the nearest (beta to infinity) and
   // over all (beta = 0).
@@ -82,82 +94,198 @@ RowResult search_row(RowScratch& row, Size neighbors, Size padded, double target
   return {beta, false};
 }
 
+// The row's distances, shifted and scaled.
 template <typename Real>
-bool solve_row(const PerplexityRequest<Real>& request, Size i, RowScratch& row) {
-  const Size k = request.neighbors;
+void load_row(const ConditionalRows<Real>& rows, Size i, Row& row) {
+  const Size k = rows.neighbors;
   const Size padded = chunk_count(k, kRowPadding) * kRowPadding;
   row.distances.assign(static_cast<std::size_t>(padded), 0.0);
   row.mask.assign(static_cast<std::size_t>(padded), 0.0);
   row.weights.resize(static_cast<std::size_t>(padded));
 
-  const Real* given = request.squared_distances + i * k;
-  double smallest = std::numeric_limits<double>::infinity();
+  const Real* given = rows.squared_distances + i * k;
+  row.smallest = std::numeric_limits<double>::infinity();
   for (Size j = 0; j < k; ++j) {
-    smallest = std::min(smallest, static_cast<double>(given[j]));
+    row.smallest = std::min(row.smallest, static_cast<double>(given[j]));
   }
-  double unit = 0;
+  row.unit = 0;
   for (Size j = 0; j < k; ++j) {
-    unit = std::max(unit, static_cast<double>(given[j]) - smallest);
+    row.unit = std::max(row.unit, static_cast<double>(given[j]) - row.smallest);
   }
   double mean = 0;
   for (Size j = 0; j < k; ++j) {
     const auto at = static_cast<std::size_t>(j);
     row.mask[at] = 1;
-    row.distances[at] = unit > 0 ? (static_cast<double>(given[j]) - smallest) / unit : 0.0;
+    row.distances[at] =
+        row.unit > 0 ? (static_cast<double>(given[j]) - row.smallest) / row.unit : 0.0;
     mean += row.distances[at] / static_cast<double>(k);
   }
   if (mean > 0) {
-    unit *= mean;
+    row.unit *= mean;
     for (Size j = 0; j < k; ++j) {
       row.distances[static_cast<std::size_t>(j)] /= mean;
     }
   }
+}
 
-  const RowResult result = search_row(row, k, padded, std::log(request.perplexity));
+struct RowSums {
+  double total;   // of the weights
+  double entropy; // of the weights normalised
+};
+
+// Fills the weights exp(-beta d) of a row, beta in its unit; infinite beta leaves the nearest only.
+RowSums weigh_row(Row& row, Size neighbors, double beta) {
   double total = 0;
-  for (Size j = 0; j < k; ++j) {
+  double weighted = 0;
+  for (Size j = 0; j < neighbors; ++j) {
     const auto at = static_cast<std::size_t>(j);
-    if (std::isinf(result.beta)) {
+    if (std::isinf(beta)) {
       row.weights[at] = row.distances[at] == 0.0 ? 1.0 : 0.0;
     } else {
-      row.weights[at] = std::exp(-result.beta * row.distances[at]);
+      row.weights[at] = std::exp(-beta * row.distances[at]);
+    }
+    if (row.weights[at] > 0 && row.distances[at] > 0) {
+      weighted += row.weights[at] * (beta * row.distances[at]);
     }
     total += row.weights[at];
   }
-  for (Size j = 0; j < k; ++j) {
-    request.conditional[i * k + j] =
-        static_cast<Real>(row.weights[static_cast<std::size_t>(j)] / total);
+  return {total, std::log(total) + weighted / total};
+}
+
+template <typename Real>
+void write_row(const ConditionalRows<Real>& rows, Size i, const std::vector<double>& weights,
+               double total, double entropy) {
+  for (Size j = 0; j < rows.neighbors; ++j) {
+    rows.conditional[i * rows.neighbors + j] =
+        static_cast<Real>(weights[static_cast<std::size_t>(j)] / total);
   }
-  if (request.betas != nullptr) {
-    request.betas[i] = unit > 0 ? result.beta / unit : result.beta;
+  rows.perplexities[i] = std::exp(entropy);
+}
+
+struct Scratch {
+  Row row;
+  Mixture mixture;
+};
+
+// Calls body(i, scratch) for every row; returns how often it said false.
+template <typename Body>
+Size count_failures(Size rows, ThreadTeam& team, Body&& body) {
+  std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()));
+  std::vector<Size> failures(static_cast<std::size_t>(chunk_count(rows, kRowsPerChunk)), Size{0});
+  team.for_chunks(static_cast<Size>(failures.size()), [&](Size chunk, int worker) {
+    const Size begin = chunk * kRowsPerChunk;
+    const Size end = std::min(begin + kRowsPerChunk, rows);
+    Size count = 0;
+    for (Size i = begin; i < end && !team.should_stop(worker); ++i) {
+      count += body(i, scratch[static_cast<std::size_t>(worker)]) ? 0 : 1;
+    }
+    failures[static_cast<std::size_t>(chunk)] = count;
+  });
+  return std::accumulate(failures.begin(), failures.end(), Size{0});
+}
+
+// The logarithm of a Gaussian's part in the sum of densities: sqrt(beta) exp(-beta d^2) over all
+// neighbours. `total` is the sum of its shifted weights. Beta is in the row's unit, which leaves
+// out a factor that all Gaussians of the row share.
+double log_density(const Row& row, double beta, double total) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (beta == 0) {
+    return -kInfinity;
   }
-  return result.reached;
+  if (std::isinf(beta)) { // the limit: all or nothing, as the nearest are at distance 0 or not
+    return row.smallest > 0 ? -kInfinity : kInfinity;
+  }
+  return 0.5 * std::log(beta) - beta * (row.smallest / row.unit) + std::log(total);
+}
+
+// Turns logarithms into shares that add up to 1, also where all are infinite.
+void normalize_shares(std::vector<double>& shares) {
+  const double largest = *std::max_element(shares.begin(), shares.end());
+  double total = 0;
+  for (double& share : shares) {
+    share = share == largest ? 1.0 : std::exp(share - largest);
+    total += share;
+  }
+  for (double& share : shares) {
+    share /= total;
+  }
+}
+
+template <typename Real>
+bool mix_row(const ConditionalRows<Real>& rows, std::span<const double> perplexities, Mixing mixing,
+             Size i, Row& row, Mixture& mixture) {
+  const Size k = rows.neighbors;
+  load_row(rows, i, row);
+  bool all_reached = true;
+  mixture.betas.clear();
+  mixture.shares.clear();
+  for (const double perplexity : perplexities) {
+    const RowResult result = search_row(row, k, std::log(perplexity));
+    const double total = weigh_row(row, k, result.beta).total;
+    mixture.betas.push_back(result.beta);
+    mixture.shares.push_back(mixing == Mixing::kEqual ? 0.0 : log_density(row, result.beta, total));
+    all_reached = all_reached && result.reached;
+  }
+  normalize_shares(mixture.shares);
+  mixture.sum.assign(static_cast<std::size_t>(k), 0.0);
+  for (std::size_t h = 0; h < mixture.betas.size(); ++h) {
+    const double factor = mixture.shares[h] / weigh_row(row, k, mixture.betas[h]).total;
+    for (std::size_t j = 0; j < mixture.sum.size(); ++j) {
+      mixture.sum[j] += factor * row.weights[j];
+    }
+  }
+  double entropy = 0;
+  for (const double p : mixture.sum) {
+    entropy -= p > 0 ? p * std::log(p) : 0.0;
+  }
+  write_row(rows, i, mixture.sum, 1.0, entropy);
+  return all_reached;
 }
 
 } // namespace
 
 template <typename Real>
-Size search_perplexity(const PerplexityRequest<Real>& request, ThreadTeam& team) {
-  std::vector<RowScratch> scratch(static_cast<std::size_t>(team.size()));
-  std::vector<Size> missed(static_cast<std::size_t>(chunk_count(request.rows, kRowsPerChunk)),
-                           Size{0});
-  team.for_chunks(static_cast<Size>(missed.size()), [&](Size chunk, int worker) {
-    const Size begin = chunk * kRowsPerChunk;
-    const Size end = std::min(begin + kRowsPerChunk, request.rows);
-    Size count = 0;
-    for (Size i = begin; i < end && !team.should_stop(worker); ++i) {
-      count += solve_row(request, i, scratch[static_cast<std::size_t>(worker)]) ? 0 : 1;
+Size search_perplexity(const ConditionalRows<Real>& rows, double perplexity, double* betas,
+                       ThreadTeam& team) {
+  return count_failures(rows.rows, team, [&](Size i, Scratch& scratch) {
+    Row& row = scratch.row;
+    load_row(rows, i, row);
+    const RowResult result = search_row(row, rows.neighbors, std::log(perplexity));
+    const RowSums sums = weigh_row(row, rows.neighbors, result.beta);
+    write_row(rows, i, row.weights, sums.total, sums.entropy);
+    if (betas != nullptr) {
+      betas[i] = row.unit > 0 ? result.beta / row.unit : result.beta;
     }
-    missed[static_cast<std::size_t>(chunk)] = count;
+    return result.reached;
   });
-  Size total = 0;
-  for (const Size count : missed) {
-    total += count;
-  }
-  return total;
 }
 
-template Size search_perplexity(const PerplexityRequest<float>&, ThreadTeam&);
-template Size search_perplexity(const PerplexityRequest<double>&, ThreadTeam&);
+template <typename Real>
+Size mix_perplexities(const ConditionalRows<Real>& rows, std::span<const double> perplexities,
+                      Mixing mixing, ThreadTeam& team) {
+  return count_failures(rows.rows, team, [&](Size i, Scratch& scratch) {
+    return mix_row(rows, perplexities, mixing, i, scratch.row, scratch.mixture);
+  });
+}
+
+template <typename Real>
+void fixed_bandwidth(const ConditionalRows<Real>& rows, double beta, ThreadTeam& team) {
+  count_failures(rows.rows, team, [&](Size i, Scratch& scratch) {
+    Row& row = scratch.row;
+    load_row(rows, i, row);
+    const RowSums sums = weigh_row(row, rows.neighbors, beta * row.unit);
+    write_row(rows, i, row.weights, sums.total, sums.entropy);
+    return true;
+  });
+}
+
+template Size search_perplexity(const ConditionalRows<float>&, double, double*, ThreadTeam&);
+template Size search_perplexity(const ConditionalRows<double>&, double, double*, ThreadTeam&);
+template Size mix_perplexities(const ConditionalRows<float>&, std::span<const double>, Mixing,
+                               ThreadTeam&);
+template Size mix_perplexities(const ConditionalRows<double>&, std::span<const double>, Mixing,
+                               ThreadTeam&);
+template void fixed_bandwidth(const ConditionalRows<float>&, double, ThreadTeam&);
+template void fixed_bandwidth(const ConditionalRows<double>&, double, ThreadTeam&);
 
 } // namespace acctsne

@@ -48,21 +48,63 @@ nb::tuple nearest_neighbors(Input2<Data> X, Input2<float> coordinates, Input1<do
   return run(X, coordinates, squared_norms, scale, k, most_cells, threads, progress);
 }
 
+// Arrays for the probabilities of a request's rows, filled by body(rows, team).
+template <typename Real>
+class ConditionalArrays {
+public:
+  template <typename Body>
+  ConditionalArrays(Input2<Real> squared_distances, int threads, Body&& body)
+      : conditional_(squared_distances.size()), perplexities_(squared_distances.shape(0)),
+        shape_{squared_distances.shape(0), squared_distances.shape(1)} {
+    require(shape_[1] >= 1, "at least one neighbour is needed");
+    run_native(threads, [&](ThreadTeam& team) {
+      body(ConditionalRows<Real>{squared_distances.data(), static_cast<Size>(shape_[0]),
+                                 static_cast<Size>(shape_[1]), conditional_.data(),
+                                 perplexities_.data()},
+           team);
+    });
+  }
+
+  auto conditional() { return to_numpy(std::move(conditional_), shape_); }
+  auto perplexities() { return to_numpy(std::move(perplexities_), {shape_[0]}); }
+
+private:
+  std::vector<Real> conditional_;
+  std::vector<double> perplexities_;
+  std::vector<std::size_t> shape_;
+};
+
 template <typename Real>
 nb::tuple perplexity(Input2<Real> squared_distances, double perplexity, int threads) {
-  const auto rows = static_cast<Size>(squared_distances.shape(0));
-  const auto k = static_cast<Size>(squared_distances.shape(1));
-  require(k >= 1, "at least one neighbour is needed");
-  std::vector<Real> conditional(static_cast<std::size_t>(rows * k));
-  std::vector<double> betas(static_cast<std::size_t>(rows));
+  std::vector<double> betas(squared_distances.shape(0));
   Size missed = 0;
-  run_native(threads, [&](ThreadTeam& team) {
-    missed = search_perplexity<Real>(
-        {squared_distances.data(), rows, k, perplexity, conditional.data(), betas.data()}, team);
+  ConditionalArrays<Real> found(squared_distances, threads, [&](const auto& rows, auto& team) {
+    missed = search_perplexity(rows, perplexity, betas.data(), team);
   });
-  return nb::make_tuple(
-      to_numpy(std::move(conditional), {squared_distances.shape(0), squared_distances.shape(1)}),
-      to_numpy(std::move(betas), {squared_distances.shape(0)}), missed);
+  return nb::make_tuple(found.conditional(),
+                        to_numpy(std::move(betas), {squared_distances.shape(0)}),
+                        found.perplexities(), missed);
+}
+
+template <typename Real>
+nb::tuple mixed_perplexities(Input2<Real> squared_distances,
+                             const std::vector<double>& perplexities, bool by_density,
+                             int threads) {
+  require(!perplexities.empty(), "at least one perplexity is needed");
+  const Mixing mixing = by_density ? Mixing::kDensity : Mixing::kEqual;
+  Size missed = 0;
+  ConditionalArrays<Real> found(squared_distances, threads, [&](const auto& rows, auto& team) {
+    missed = mix_perplexities<Real>(rows, perplexities, mixing, team);
+  });
+  return nb::make_tuple(found.conditional(), found.perplexities(), missed);
+}
+
+template <typename Real>
+nb::tuple fixed_gaussians(Input2<Real> squared_distances, double beta, int threads) {
+  ConditionalArrays<Real> found(squared_distances, threads, [&](const auto& rows, auto& team) {
+    fixed_bandwidth(rows, beta, team);
+  });
+  return nb::make_tuple(found.conditional(), found.perplexities());
 }
 
 template <typename Real>
@@ -187,6 +229,10 @@ void bind_steps_of(nb::module_& m) {
         "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a, "n_neighbors"_a,
         "in_double"_a, "most_cells"_a, "threads"_a, "progress"_a.none() = nb::none());
   m.def("search_perplexity", &perplexity<Real>, "squared_distances"_a.noconvert(), "perplexity"_a,
+        "threads"_a);
+  m.def("mix_perplexities", &mixed_perplexities<Real>, "squared_distances"_a.noconvert(),
+        "perplexities"_a, "by_density"_a, "threads"_a);
+  m.def("fixed_bandwidth", &fixed_gaussians<Real>, "squared_distances"_a.noconvert(), "beta"_a,
         "threads"_a);
   m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
         "threads"_a);

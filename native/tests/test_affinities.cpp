@@ -16,7 +16,16 @@ template <typename Real>
 struct Solved {
   std::vector<Real> conditional;
   std::vector<double> betas;
+  std::vector<double> perplexities;
   Size missed;
+
+  Solved(Size rows, Size neighbors)
+      : conditional(at(rows * neighbors)), betas(at(rows)), perplexities(at(rows)), missed(0) {}
+
+  ConditionalRows<Real> rows_of(const std::vector<Real>& distances, Size neighbors) {
+    return {distances.data(), static_cast<Size>(betas.size()), neighbors, conditional.data(),
+            perplexities.data()};
+  }
 };
 
 template <typename Real>
@@ -24,10 +33,9 @@ Solved<Real> solve(const std::vector<Real>& distances, Size neighbors, double pe
                    int threads = 2) {
   const Size rows = static_cast<Size>(distances.size()) / neighbors;
   ThreadTeam team(threads);
-  Solved<Real> solved{std::vector<Real>(distances.size()), std::vector<double>(at(rows)), 0};
-  solved.missed = search_perplexity<Real>({distances.data(), rows, neighbors, perplexity,
-                                           solved.conditional.data(), solved.betas.data()},
-                                          team);
+  Solved<Real> solved(rows, neighbors);
+  solved.missed = search_perplexity(solved.rows_of(distances, neighbors), perplexity,
+                                    solved.betas.data(), team);
   return solved;
 }
 
@@ -335,12 +343,158 @@ TEST(rows_of_uncommon_shape) {
 
 TEST(betas_are_optional) {
   const std::vector<double> distances = random_distances<double>(10, 20);
-  std::vector<double> conditional(distances.size());
+  Solved<double> solved(10, 20);
   ThreadTeam team(2);
-  CHECK_EQUAL(
-      search_perplexity<double>({distances.data(), 10, 20, 5, conditional.data(), nullptr}, team),
-      0);
-  CHECK(same_bytes(conditional, solve(distances, 20, 5).conditional));
+  CHECK_EQUAL(search_perplexity(solved.rows_of(distances, 20), 5, nullptr, team), 0);
+  CHECK(same_bytes(solved.conditional, solve(distances, 20, 5).conditional));
+}
+
+TEST(reported_perplexities_are_those_of_the_rows) {
+  for_reals([]<typename Real>() {
+    std::vector<Real> distances = random_distances<Real>(300, 40);
+    std::fill_n(distances.begin() + 80, 40, Real(4));  // uniform
+    std::fill_n(distances.begin() + 120, 30, Real(0)); // more duplicates than the perplexity
+    const Solved<Real> solved = solve(distances, 40, 12);
+    CHECK_EQUAL(solved.missed, 2);
+    for (Size i = 0; i < 300; ++i) {
+      CHECK_NEAR(solved.perplexities[at(i)], perplexity_of_row(solved.conditional, i, 40), 1e-4);
+    }
+  });
+}
+
+TEST(mixtures_match_a_direct_sum) {
+  constexpr Size kRows = 300;
+  constexpr Size kNeighbors = 37;
+  for_reals([]<typename Real>() {
+    const std::vector<double> perplexities{3, 8, 20};
+    const std::vector<Real> distances = random_distances<Real>(kRows, kNeighbors, 5);
+    std::vector<std::vector<double>> betas;
+    for (const double perplexity : perplexities) {
+      betas.push_back(solve(distances, kNeighbors, perplexity).betas);
+    }
+    for (const Mixing mixing : {Mixing::kEqual, Mixing::kDensity}) {
+      Solved<Real> mixed(kRows, kNeighbors);
+      ThreadTeam team(2);
+      CHECK_EQUAL(
+          mix_perplexities<Real>(mixed.rows_of(distances, kNeighbors), perplexities, mixing, team),
+          0);
+      check_rows_are_distributions(mixed, kNeighbors);
+      for (Size i = 0; i < kRows; ++i) {
+        const auto density = [&](std::size_t h, Size j) {
+          const double beta = betas[h][at(i)];
+          const auto d = static_cast<double>(distances[at(i * kNeighbors + j)]);
+          return std::sqrt(beta) * std::exp(-beta * d);
+        };
+        std::vector<double> expected(at(kNeighbors), 0.0);
+        for (std::size_t h = 0; h < betas.size(); ++h) {
+          double total = 0;
+          for (Size j = 0; j < kNeighbors; ++j) {
+            total += density(h, j);
+          }
+          for (Size j = 0; j < kNeighbors; ++j) {
+            expected[at(j)] += density(h, j) / (mixing == Mixing::kEqual ? total : 1);
+          }
+        }
+        const double sum = std::accumulate(expected.begin(), expected.end(), 0.0);
+        for (Size j = 0; j < kNeighbors; ++j) {
+          const double p = expected[at(j)] / sum;
+          CHECK_NEAR(mixed.conditional[at(i * kNeighbors + j)], p, 1e-6 * p);
+        }
+        CHECK_NEAR(mixed.perplexities[at(i)], perplexity_of_row(mixed.conditional, i, kNeighbors),
+                   1e-4);
+      }
+    }
+  });
+}
+
+TEST(a_mixture_of_one_is_that_one) {
+  const std::vector<double> distances = random_distances<double>(100, 30);
+  const Solved<double> expected = solve(distances, 30, 7);
+  for (const Mixing mixing : {Mixing::kEqual, Mixing::kDensity}) {
+    Solved<double> mixed(100, 30);
+    ThreadTeam team(2);
+    mix_perplexities<double>(mixed.rows_of(distances, 30), std::vector<double>{7.0}, mixing, team);
+    for (std::size_t e = 0; e < distances.size(); ++e) {
+      CHECK_NEAR(mixed.conditional[e], expected.conditional[e], 1e-15);
+    }
+  }
+}
+
+TEST(mixtures_of_rows_without_a_bandwidth) {
+  ThreadTeam team(1);
+  const std::vector<double> perplexities{2, 4};
+  const auto mix = [&](const std::vector<double>& row, Mixing mixing) {
+    const Size k = static_cast<Size>(row.size());
+    Solved<double> mixed(1, k);
+    mixed.missed = mix_perplexities<double>(mixed.rows_of(row, k), perplexities, mixing, team);
+    check_rows_are_distributions(mixed, k);
+    return mixed;
+  };
+  // All at one distance: uniform. More duplicates than either perplexity: uniform over those.
+  for (const Mixing mixing : {Mixing::kEqual, Mixing::kDensity}) {
+    for (const double p : mix(std::vector<double>(8, 3.0), mixing).conditional) {
+      CHECK_NEAR(p, 0.125, 1e-15);
+    }
+    const Solved<double> duplicates = mix({0, 0, 0, 0, 0, 1, 2, 3}, mixing);
+    CHECK_EQUAL(duplicates.missed, 1);
+    CHECK_NEAR(duplicates.conditional[0], 0.2, 1e-15);
+    CHECK_EQUAL(duplicates.conditional[5], 0.0);
+  }
+  // Between the two, 3 at one distance: a density that is all at distance 0 outweighs any other,
+  // one at another distance is nothing.
+  CHECK_NEAR(mix({0, 0, 0, 1, 2, 3}, Mixing::kDensity).perplexities[0], 3, 1e-12);
+  CHECK_NEAR(mix({5, 5, 5, 6, 7, 8}, Mixing::kDensity).perplexities[0], 4, 1e-8);
+  // The shift cannot be a factor of all densities at once: in double precision they would vanish.
+  CHECK_NEAR(mix({1e5, 1e5 + 1, 1e5 + 2, 1e5 + 3, 1e5 + 4}, Mixing::kDensity).perplexities[0], 4,
+             1e-8);
+}
+
+TEST(a_fixed_bandwidth_is_a_gaussian) {
+  for_reals([]<typename Real>() {
+    const std::vector<Real> distances = random_distances<Real>(50, 20);
+    Solved<Real> solved(50, 20);
+    ThreadTeam team(2);
+    for (const double beta : {1e-9, 0.7, 1e9}) {
+      fixed_bandwidth(solved.rows_of(distances, 20), beta, team);
+      check_rows_are_distributions(solved, 20);
+      for (Size i = 0; i < 50; ++i) {
+        const Real* row = distances.data() + i * 20;
+        const auto smallest = static_cast<double>(*std::min_element(row, row + 20));
+        double sum = 0;
+        for (Size j = 0; j < 20; ++j) {
+          sum += std::exp(-beta * (static_cast<double>(row[j]) - smallest));
+        }
+        for (Size j = 0; j < 20; ++j) {
+          const double p = std::exp(-beta * (static_cast<double>(row[j]) - smallest)) / sum;
+          CHECK_NEAR(solved.conditional[at(i * 20 + j)], p, 1e-6 * p + 1e-37);
+        }
+        CHECK_NEAR(solved.perplexities[at(i)], perplexity_of_row(solved.conditional, i, 20), 1e-4);
+      }
+    }
+  });
+}
+
+TEST(threads_do_not_change_mixtures_or_fixed_bandwidths) {
+  const std::vector<float> distances = random_distances<float>(1000, 45);
+  const std::vector<double> perplexities{4, 15};
+  const auto rows = [&](int threads, bool fixed) {
+    ThreadTeam team(threads);
+    Solved<float> solved(1000, 45);
+    if (fixed) {
+      fixed_bandwidth(solved.rows_of(distances, 45), 0.8, team);
+    } else {
+      mix_perplexities<float>(solved.rows_of(distances, 45), perplexities, Mixing::kDensity, team);
+    }
+    return solved;
+  };
+  for (const bool fixed : {false, true}) {
+    const Solved<float> expected = rows(1, fixed);
+    for (const int threads : kThreadCounts) {
+      const Solved<float> solved = rows(threads, fixed);
+      CHECK(same_bytes(solved.conditional, expected.conditional));
+      CHECK(same_bytes(solved.perplexities, expected.perplexities));
+    }
+  }
 }
 
 TEST(joint_probabilities_match_a_dense_reference) {

@@ -1,13 +1,23 @@
 """t-SNE for CPUs: fast, accurate, and the same result at any thread count.
 
-`TSNE` is a drop-in for `sklearn.manifold.TSNE`; `quality` judges embeddings, whoever made them.
+`TSNE` is a drop-in for `sklearn.manifold.TSNE`; `Affinities` is what it embeds, `init` where it
+starts; `quality` judges embeddings, whoever made them.
 """
 
-from acctsne import quality
+from acctsne import init, quality
+from acctsne._affinities import Affinities
 from acctsne._build import build_info
 from acctsne._neighbors import nearest_neighbors
 from acctsne._tsne import TSNE
 
 __version__ = "0.1.0"
 
-__all__ = ["TSNE", "__version__", "build_info", "nearest_neighbors", "quality"]
+__all__ = [
+    "TSNE",
+    "Affinities",
+    "__version__",
+    "build_info",
+    "init",
+    "nearest_neighbors",
+    "quality",
+]

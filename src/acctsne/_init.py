@@ -1,13 +1,14 @@
-"""The initial layout."""
+"""The initial layout that a problem asks for."""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
-from sklearn.decomposition import PCA
 
-from acctsne._threads import limited_libraries
+from acctsne._affinities import Affinities
+from acctsne._multilevel import multilevel_coordinates
+from acctsne._pca import principal_components
+from acctsne._spectral import spectral_coordinates
 from acctsne._validate import Problem
 
 # Standard deviation of the first axis. Points so close feel hardly any repulsion, so that
@@ -15,44 +16,29 @@ from acctsne._validate import Problem
 INITIAL_STD = 1e-4
 
 
-def initial_layout(problem: Problem, random_state: np.random.RandomState) -> npt.NDArray[Any]:
+def initial_layout(
+    problem: Problem, random_state: np.random.RandomState, P: Affinities
+) -> npt.NDArray[Any]:
     """Make the layout that the problem asks for, with no two points in the same place."""
     if isinstance(problem.init, np.ndarray):
-        layout = problem.init
-    elif problem.init == "pca":
-        layout = _principal_components(problem, random_state)
-    else:
+        return separate_coincident(problem.init)
+    if problem.init == "random":
         normal = random_state.standard_normal(size=(problem.n_samples, problem.n_components))
-        layout = INITIAL_STD * normal
-    return separate_coincident(np.ascontiguousarray(layout, dtype=problem.dtype))
+        return separate_coincident((INITIAL_STD * normal).astype(problem.dtype))
+    if problem.init == "pca":
+        coordinates = principal_components(problem.X, problem.n_components, problem.threads)
+    elif problem.init == "spectral":
+        coordinates = spectral_coordinates(P.to_scipy(), problem.n_components)
+    else:
+        coordinates = multilevel_coordinates(P.to_scipy(), problem.n_components, problem.threads)
+    return finished(coordinates, problem.dtype)
 
 
-def _principal_components(
-    problem: Problem, random_state: np.random.RandomState
-) -> npt.NDArray[np.float64]:
-    axes = min(problem.n_components, *problem.X.shape)
-    pca = PCA(n_components=axes, random_state=random_state)
-    pca.set_output(transform="default")
-    X = problem.X if issparse(problem.X) else _centered(problem.X)
-    # Constant data has no variance to explain; that is handled below.
-    with limited_libraries(problem.threads), np.errstate(all="ignore"):
-        components = pca.fit_transform(X).astype(np.float64)
-    layout = np.zeros((problem.n_samples, problem.n_components))
-    std = components[:, 0].std()
-    if np.isfinite(std) and std > 0:
-        layout[:, :axes] = components * (INITIAL_STD / std)
-    return layout
-
-
-def _centered(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Move X to the origin and scale it to 1, lest an offset or unit swamp its covariance."""
-    largest = float(np.abs(X).max())
-    if largest == 0:
-        return X
-    center = (X / X.dtype.type(largest)).mean(axis=0, dtype=np.float64)
-    moved = (X / X.dtype.type(largest) - center).astype(X.dtype)
-    spread = np.abs(moved).max()
-    return np.asarray(moved / spread if spread > 0 else moved)
+def finished(coordinates: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Scale coordinates to the usual standard deviation; zero stays zero but for the jitter."""
+    std = float(coordinates[:, 0].std())
+    layout = coordinates * (INITIAL_STD / std) if std > 0 else np.zeros_like(coordinates)
+    return separate_coincident(np.ascontiguousarray(layout, dtype=dtype))
 
 
 def separate_coincident(layout: npt.NDArray[Any]) -> npt.NDArray[Any]:

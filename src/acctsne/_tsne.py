@@ -18,12 +18,13 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from acctsne import _core
-from acctsne._affinities import JointProbabilities, joint_probabilities
+from acctsne._affinities import Affinities, joint_probabilities
+from acctsne._dof import DOF_CONSTRAINTS, Dof, output_kernel
 from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
 from acctsne._progress import StageTimer, logger, progress_bar, shown_log
 from acctsne._schedule import Phase, make_schedule
-from acctsne._dof import DOF_CONSTRAINTS, Dof, output_kernel
+from acctsne._similarity import Similarity
 from acctsne._validate import METHODS, Problem, check_problem
 
 # Iterations between evaluations of the KL divergence, where the stopping rules look.
@@ -75,15 +76,16 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     metric_params : dict, default=None
         More arguments for the metric.
 
-    init : {"pca", "random"} or ndarray of shape (n_samples, n_components), default="pca"
-        Initial layout. Points in the very same place are moved slightly apart.
+    init : {"pca", "random", "spectral", "multilevel"} or ndarray, default="pca"
+        Initial layout: one that :mod:`acctsne.init` makes, or an array of shape
+        (n_samples, n_components). Points in the very same place are moved slightly apart.
 
     verbose : int, default=0
         1 logs stages and iterations to the logger "acctsne" (shown on stderr if logging is not
         configured) and draws a progress bar on a terminal.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the random initial layout and of a randomised PCA.
+        Seed of the random initial layout.
 
     method : {"auto", "barnes_hut", "fft", "exact"}, default="auto"
         How repulsive forces are computed. "barnes_hut" walks a tree, O(N log N), in 1 to 3
@@ -188,7 +190,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         "min_grad_norm": [Interval(Real, 0, None, closed="left")],
         "metric": [StrOptions(set(_VALID_METRICS) | {"precomputed"}), callable],
         "metric_params": [dict, None],
-        "init": [StrOptions({"pca", "random"}), np.ndarray],
+        "init": [StrOptions({"pca", "random", "spectral", "multilevel"}), np.ndarray],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
         "method": [StrOptions(set(METHODS))],
@@ -306,11 +308,12 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             with timer.stage("knn"):
                 neighbors = list(find_neighbors(problem, self.verbose))
             # Handed over for good: together they are as large as P.
+            similarity = Similarity("gaussian", (problem.perplexity,))
             P = joint_probabilities(
-                neighbors.pop(0), neighbors.pop(0), problem.perplexity, problem.threads, timer
+                neighbors.pop(0), neighbors.pop(0), similarity, problem.threads, timer
             )
             with timer.stage("init"):
-                layout = initial_layout(problem, check_random_state(self.random_state))
+                layout = initial_layout(problem, check_random_state(self.random_state), P)
             logger.info(
                 "affinities in %.2f s (neighbours %.2f s)",
                 timer.total(),
@@ -322,7 +325,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     def _optimize(
         self,
         problem: Problem,
-        P: JointProbabilities,
+        P: Affinities,
         layout: npt.NDArray[Any],
         timer: StageTimer,
     ) -> None:

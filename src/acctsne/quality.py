@@ -13,9 +13,10 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from acctsne import _core
-from acctsne._affinities import JointProbabilities, joint_probabilities
-from acctsne._neighbors import exact_neighbors
+from acctsne._affinities import Affinities, csr_arrays, joint_probabilities
 from acctsne._dof import Dof, check_dof
+from acctsne._neighbors import exact_neighbors
+from acctsne._similarity import Similarity
 from acctsne._threads import effective_threads
 from acctsne._validate import MAX_COMPONENTS, METHODS, check_layout_dtype
 
@@ -62,7 +63,9 @@ def affinities(
     threads = effective_threads(n_jobs)
     k = min(len(X) - 1, int(3.0 * perplexity + 1))
     indices, squared, _ = exact_neighbors(X, k, True, threads)
-    return joint_probabilities(indices, squared, perplexity, threads).to_scipy()
+    similarity = Similarity("gaussian", (float(perplexity),))
+    # A copy, which the caller may change.
+    return joint_probabilities(indices, squared, similarity, threads).to_scipy().copy()
 
 
 def exact_z(Y: npt.ArrayLike, *, dof: Dof = 1.0, n_jobs: int | None = None) -> float:
@@ -99,7 +102,7 @@ def exact_kl(
     Y: npt.ArrayLike,
     perplexity: float = 30.0,
     *,
-    P: csr_matrix | None = None,
+    P: csr_matrix | Affinities | None = None,
     dof: Dof = 1.0,
     n_jobs: int | None = None,
 ) -> float:
@@ -113,8 +116,8 @@ def exact_kl(
         The embedding.
     perplexity : float, default=30.0
         The perplexity of the affinities.
-    P : csr_matrix, default=None
-        Affinities, if they have been computed before.
+    P : csr_matrix or Affinities, default=None
+        The affinities, if they have been computed before.
     dof : float or "sklearn", default=1.0
         Degrees of freedom of the similarity, as in :class:`acctsne.TSNE`. Divergences at different
         degrees of freedom are not comparable.
@@ -137,15 +140,15 @@ def exact_kl(
     Y = _check_embedding(Y)
     shape = check_dof(dof, Y.shape[1], "exact_kl")
     if P is None:
-        P = affinities(X, perplexity, n_jobs=n_jobs)
-    if P.shape != (len(Y), len(Y)):
-        raise ValueError(f"P has shape {P.shape}, but Y has {len(Y)} rows")
-    joint = JointProbabilities.from_scipy(P.astype(np.float64))
-    threads = effective_threads(n_jobs)
+        matrix = affinities(X, perplexity, n_jobs=n_jobs)
+    else:
+        matrix = P.to_scipy() if isinstance(P, Affinities) else P
+    if matrix.shape != (len(Y), len(Y)):
+        raise ValueError(f"P has shape {matrix.shape}, but Y has {len(Y)} rows")
     optimizer = _core.Optimizer64(
-        joint.offsets, joint.columns, joint.values, Y, "exact", 0.0, 0.02, *shape
+        *csr_arrays(matrix.astype(np.float64)), Y, "exact", 0.0, 0.02, *shape
     )
-    return optimizer.kl_divergence(threads)
+    return optimizer.kl_divergence(effective_threads(n_jobs))
 
 
 def force_error(

@@ -1,0 +1,240 @@
+"""What affinities can be made from, checked: data, neighbours, distances, a matrix."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix, issparse
+from sklearn.metrics.pairwise import _VALID_METRICS
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_array
+
+from acctsne._neighbors import exact_neighbors
+from acctsne._progress import progress_bar
+from acctsne._threads import limited_libraries
+from acctsne._validate import MAX_SAMPLES
+
+# Rows of a dense matrix of distances that are searched at a time.
+BLOCK_ROWS = 512
+
+
+class Neighbors(NamedTuple):
+    """Neighbours of every sample, itself not among them, in any order."""
+
+    indices: npt.NDArray[np.int32]
+    squared_distances: npt.NDArray[Any]
+    unit: float  # the distances are these times the true ones
+
+
+def check_n_neighbors(n_neighbors: Any, usual: int, most: int, why: str) -> int:
+    """Return `n_neighbors`, or what is usual if it is None; `why` says why not more than `most`."""
+    if n_neighbors is None:
+        return min(usual, most)
+    if not isinstance(n_neighbors, int | np.integer):
+        raise TypeError(f"n_neighbors must be an integer or None; got {n_neighbors!r}")
+    if not 1 <= n_neighbors <= most:
+        raise ValueError(f"n_neighbors must be between 1 and {why} ({most}); got {n_neighbors}")
+    return int(n_neighbors)
+
+
+def check_data(X: Any) -> Any:
+    """Check samples in rows: a dense C-contiguous array or a CSR matrix of floating-point type."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the check for finite values sums
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_min_samples=2,
+            input_name="X",
+        )
+    _check_n_samples(X.shape[0])
+    return X
+
+
+def search_neighbors(
+    X: Any,
+    n_neighbors: int,
+    metric: str | Callable[..., float],
+    metric_params: dict[str, Any] | None,
+    neighbors: str,
+    dtype: np.dtype[Any],
+    threads: int,
+    verbose: int,
+) -> Neighbors:
+    """Find the nearest neighbours of every row of checked data."""
+    if neighbors not in ("auto", "exact"):
+        raise ValueError(f"neighbors must be 'auto' or 'exact'; got {neighbors!r}")
+    if isinstance(metric, str) and metric == "precomputed":
+        raise ValueError("metric='precomputed' is not data; use Affinities.from_distances")
+    if not callable(metric) and metric not in _VALID_METRICS:
+        raise ValueError(
+            f"metric must be a callable or one of {', '.join(_VALID_METRICS)}; got {metric!r}"
+        )
+    if metric == "euclidean" and not metric_params and not issparse(X):
+        # Squared distances as the search has them, without a root in between.
+        with progress_bar("neighbors", len(X), "pt", verbose) as move_to:
+            in_double = dtype == np.float64
+            return Neighbors(*exact_neighbors(X, n_neighbors, in_double, threads, move_to))
+    search = NearestNeighbors(
+        n_neighbors=n_neighbors,
+        metric=metric,
+        metric_params=metric_params,
+        # scikit-learn's ball tree gives other distances from run to run if threads share a
+        # Mahalanobis metric.
+        n_jobs=1 if metric == "mahalanobis" else threads,
+    )
+    with limited_libraries(threads):
+        distances, indices = search.fit(X).kneighbors()
+    if not np.isfinite(distances).all() or (distances < 0).any():
+        raise ValueError("the metric gave a distance that is negative or not finite")
+    return _squared(indices, distances, dtype)
+
+
+def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
+    """Check neighbours that the user gives; returns copies."""
+    indices = np.asarray(indices)
+    if indices.ndim != 2 or not np.issubdtype(indices.dtype, np.integer):
+        raise ValueError(
+            "indices must be a 2-dimensional array of integers, one row per sample; got "
+            f"{indices.ndim} dimensions of {indices.dtype}"
+        )
+    distances = check_array(
+        distances, dtype=[np.float64, np.float32], ensure_min_samples=2, input_name="distances"
+    )
+    if indices.shape != distances.shape:
+        raise ValueError(
+            f"indices and distances differ in shape: {indices.shape} and {distances.shape}"
+        )
+    n_samples, n_neighbors = indices.shape
+    _check_n_samples(n_samples)
+    if n_neighbors >= n_samples:
+        raise ValueError(
+            f"{n_samples} samples have at most {n_samples - 1} neighbours each; "
+            f"indices has {n_neighbors} columns"
+        )
+    if indices.min() < 0 or indices.max() >= n_samples:
+        wrong = indices[(indices < 0) | (indices >= n_samples)][0]
+        raise ValueError(f"indices must be between 0 and {n_samples - 1}; got {wrong}")
+    itself = (indices == np.arange(n_samples)[:, None]).any(axis=1)
+    if itself.any():
+        raise ValueError(
+            f"row {itself.argmax()} of indices names the sample itself; leave it out of both "
+            "arrays, with [:, 1:] if it comes first everywhere"
+        )
+    ordered = np.sort(indices, axis=1)
+    repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if repeated.any():
+        raise ValueError(f"row {repeated.argmax()} of indices names a neighbour twice")
+    _check_non_negative(distances, "distances")
+    return _squared(indices, distances, dtype)
+
+
+def neighbors_in_distances(
+    D: Any, choose_neighbors: Callable[[int, str], int], dtype: np.dtype[Any]
+) -> Neighbors:
+    """Find the nearest neighbours in a square matrix of distances, dense or sparse.
+
+    In a sparse one only stored distances count, explicit zeros among them.
+    `choose_neighbors(most, why)` says how many, given how many there are.
+    """
+    D = check_array(
+        D, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, input_name="D"
+    )
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(f"D must be a square matrix of distances; got shape {D.shape}")
+    _check_n_samples(D.shape[0])
+    if issparse(D):
+        _check_non_negative(D.data, "D")
+        return _nearest_stored(D, choose_neighbors, dtype)
+    _check_non_negative(D, "D")
+    n_neighbors = choose_neighbors(len(D) - 1, "n_samples - 1")
+    indices = np.empty((len(D), n_neighbors), dtype=np.int32)
+    for start in range(0, len(D), BLOCK_ROWS):
+        block = D[start : start + BLOCK_ROWS].copy()
+        block[np.arange(len(block)), np.arange(start, start + len(block))] = np.inf
+        indices[start : start + len(block)] = _columns_of_smallest(block, n_neighbors)
+    return _squared(indices, np.take_along_axis(D, indices.astype(np.intp), axis=1), dtype)
+
+
+def _columns_of_smallest(rows: npt.NDArray[Any], count: int) -> npt.NDArray[np.intp]:
+    """Name the columns of the smallest values of each row; of equal ones the first."""
+    limit = np.partition(rows, count - 1, axis=1)[:, count - 1 : count]
+    below = rows < limit
+    at_limit = rows == limit
+    room = count - below.sum(axis=1, keepdims=True)
+    chosen = below | (at_limit & (np.cumsum(at_limit, axis=1) <= room))
+    return np.nonzero(chosen)[1].reshape(len(rows), count)
+
+
+def _nearest_stored(
+    graph: csr_matrix, choose_neighbors: Callable[[int, str], int], dtype: np.dtype[Any]
+) -> Neighbors:
+    graph = graph.copy()
+    graph.sum_duplicates()
+    n_samples = graph.shape[0]
+    rows = np.repeat(np.arange(n_samples), np.diff(graph.indptr))
+    others = rows != graph.indices
+    rows, columns, distances = rows[others], graph.indices[others], graph.data[others]
+    counts = np.bincount(rows, minlength=n_samples)
+    fewest = int(counts.min())
+    if fewest == 0:
+        raise ValueError(f"row {counts.argmin()} of D stores no distance to another sample")
+    n_neighbors = choose_neighbors(fewest, f"the neighbours that row {counts.argmin()} of D stores")
+    order = np.lexsort((columns, distances, rows))
+    starts = np.cumsum(counts) - counts
+    nearest = order[starts[:, None] + np.arange(n_neighbors)]
+    return _squared(columns[nearest], distances[nearest], dtype)
+
+
+def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
+    """Check a matrix of affinities; returns a proper P and what had to be done to make it one."""
+    P = check_array(P, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, input_name="P")
+    if P.shape[0] != P.shape[1]:
+        raise ValueError(f"P must be square; got shape {P.shape}")
+    _check_n_samples(P.shape[0])
+    matrix = csr_matrix(P, copy=True)
+    _check_non_negative(matrix.data, "P")
+    matrix.sum_duplicates()
+    changes = []
+    if matrix.diagonal().any():
+        matrix.setdiag(0.0)
+        changes.append("emptied the diagonal")
+    matrix.eliminate_zeros()
+    if not matrix.nnz:
+        raise ValueError("P has no affinity between different samples")
+    if (matrix != matrix.T).nnz:
+        matrix = (matrix + matrix.T).tocsr() / 2
+        changes.append("symmetrised")
+    largest = float(matrix.data.max())
+    total = float((matrix.data / largest).sum()) * largest
+    # Summing float32 affinities that were normalised in float32 stays well within this.
+    if not abs(total - 1.0) < 1e-4:
+        matrix.data /= largest
+        matrix.data /= matrix.data.sum()
+        changes.append(f"divided by the sum, {total:g}")
+    matrix.sort_indices()
+    return matrix, changes
+
+
+def _check_n_samples(n_samples: int) -> None:
+    if n_samples > MAX_SAMPLES:
+        raise ValueError(f"got {n_samples} samples; at most {MAX_SAMPLES} are supported")
+
+
+def _check_non_negative(values: npt.NDArray[Any], name: str) -> None:
+    smallest = values.min(initial=0.0)
+    if smallest < 0:
+        raise ValueError(f"{name} must not be negative; the smallest value is {smallest:g}")
+
+
+def _squared(
+    indices: npt.NDArray[Any], distances: npt.NDArray[Any], dtype: np.dtype[Any]
+) -> Neighbors:
+    distances = distances.astype(np.float64)
+    largest = float(distances.max())
+    # Squares can then neither overflow nor all vanish.
+    unit = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0
+    squared = np.ascontiguousarray(np.square(distances * unit), dtype=dtype)
+    return Neighbors(np.array(indices, dtype=np.int32, order="C"), squared, unit)
