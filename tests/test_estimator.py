@@ -58,8 +58,9 @@ class TestDropIn:
     def test_every_public_method_of_scikit_learn(self) -> None:
         for name, theirs in inspect.getmembers(SklearnTSNE, inspect.isfunction):
             if not name.startswith("_"):
-                ours = inspect.signature(getattr(TSNE, name))
-                assert list(ours.parameters) == list(inspect.signature(theirs).parameters), name
+                ours = list(inspect.signature(getattr(TSNE, name)).parameters)
+                expected = list(inspect.signature(theirs).parameters)
+                assert ours[: len(expected)] == expected, name
 
     def test_every_attribute_of_scikit_learn(self, X: Array) -> None:
         theirs = SklearnTSNE(perplexity=8, max_iter=250).fit(X)
@@ -122,7 +123,7 @@ class TestParameters:
             ("min_grad_norm", -1e-9),
             ("metric", "nonsense"),
             ("metric_params", 3),
-            ("init", "spectral"),
+            ("init", "middle"),
             ("verbose", -1),
             ("method", "umap"),
             ("angle", 1.5),

@@ -1,12 +1,14 @@
 """t-SNE for CPUs: fast, accurate, and the same result at any thread count.
 
-`TSNE` is a drop-in for `sklearn.manifold.TSNE`; `Affinities` is what it embeds, `init` where it
-starts; `quality` judges embeddings, whoever made them.
+`TSNE` is a drop-in for `sklearn.manifold.TSNE`. It is made of `Affinities`, what to embed, and
+`Embedding`, the layout being optimised, which can be used by themselves; `init` says where layouts
+start, and `quality` judges them, whoever made them.
 """
 
 from acctsne import init, quality
 from acctsne._affinities import Affinities
 from acctsne._build import build_info
+from acctsne._embedding import Embedding
 from acctsne._neighbors import nearest_neighbors
 from acctsne._tsne import TSNE
 
@@ -15,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "TSNE",
     "Affinities",
+    "Embedding",
     "__version__",
     "build_info",
     "init",

@@ -1,7 +1,7 @@
 """Step 2: the joint probabilities P."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,33 @@ class Affinities:
         return (
             f"Affinities(n_samples={self.n_samples}, kind={self.kind!r}, "
             f"n_neighbors={self.n_neighbors}, n_edges={len(self.columns)}, dtype={self.dtype})"
+        )
+
+    def _to_arrays(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+        """Return the arrays, and the rest as what JSON can hold."""
+        names = ("offsets", "columns", "values", "perplexities")
+        similarity = asdict(self.similarity) if self.similarity else None
+        rest = {
+            "n_neighbors": self.n_neighbors,
+            "similarity": similarity,
+            "changes": list(self.changes),
+        }
+        return {name: getattr(self, name) for name in names}, rest
+
+    @classmethod
+    def _from_arrays(
+        cls, arrays: dict[str, npt.NDArray[Any]], description: dict[str, Any]
+    ) -> "Affinities":
+        """Put together what `_to_arrays` took apart."""
+        similarity = description["similarity"]
+        if similarity is not None:
+            similarity["perplexities"] = tuple(similarity["perplexities"])
+            similarity = Similarity(**similarity)
+        return cls(
+            **arrays,
+            n_neighbors=description["n_neighbors"],
+            similarity=similarity,
+            changes=tuple(description["changes"]),
         )
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:

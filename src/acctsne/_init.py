@@ -9,29 +9,48 @@ from acctsne._affinities import Affinities
 from acctsne._multilevel import multilevel_coordinates
 from acctsne._pca import principal_components
 from acctsne._spectral import spectral_coordinates
-from acctsne._validate import Problem
+from acctsne._validate import Problem, check_initial_layout
 
 # Standard deviation of the first axis. Points so close feel hardly any repulsion, so that
 # attraction orders the map first; scikit-learn and openTSNE start from the same value.
 INITIAL_STD = 1e-4
 
 
+# Layouts that need the affinities alone.
+AFFINITY_INITS = ("spectral", "multilevel", "random")
+
+
 def initial_layout(
     problem: Problem, random_state: np.random.RandomState, P: Affinities
 ) -> npt.NDArray[Any]:
     """Make the layout that the problem asks for, with no two points in the same place."""
-    if isinstance(problem.init, np.ndarray):
-        return separate_coincident(problem.init)
-    if problem.init == "random":
-        normal = random_state.standard_normal(size=(problem.n_samples, problem.n_components))
-        return separate_coincident((INITIAL_STD * normal).astype(problem.dtype))
-    if problem.init == "pca":
+    if isinstance(problem.init, str) and problem.init == "pca":
         coordinates = principal_components(problem.X, problem.n_components, problem.threads)
-    elif problem.init == "spectral":
-        coordinates = spectral_coordinates(P.to_scipy(), problem.n_components)
-    else:
-        coordinates = multilevel_coordinates(P.to_scipy(), problem.n_components, problem.threads)
-    return finished(coordinates, problem.dtype)
+        return finished(coordinates, problem.dtype)
+    return layout_from_affinities(
+        problem.init, P, problem.n_components, random_state, problem.threads
+    )
+
+
+def layout_from_affinities(
+    init: Any,
+    P: Affinities,
+    n_components: int,
+    random_state: np.random.RandomState,
+    threads: int,
+) -> npt.NDArray[Any]:
+    """Make a layout that needs no data but P, or check one that is given."""
+    if not isinstance(init, str):
+        given = check_initial_layout(np.asarray(init), P.n_samples, n_components, P.dtype)
+        return separate_coincident(given)
+    if init == "random":
+        normal = random_state.standard_normal(size=(P.n_samples, n_components))
+        return separate_coincident((INITIAL_STD * normal).astype(P.dtype))
+    if init == "spectral":
+        return finished(spectral_coordinates(P.to_scipy(), n_components), P.dtype)
+    if init == "multilevel":
+        return finished(multilevel_coordinates(P.to_scipy(), n_components, threads), P.dtype)
+    raise ValueError(f"init must be an array or one of {', '.join(AFFINITY_INITS)}; got {init!r}")
 
 
 def finished(coordinates: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

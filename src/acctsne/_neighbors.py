@@ -181,3 +181,21 @@ def _squared(distances: npt.NDArray[Any], problem: Problem) -> npt.NDArray[Any]:
     if largest > 0:
         distances /= largest  # squares can then neither overflow nor all vanish
     return np.ascontiguousarray(np.square(distances), dtype=problem.dtype)
+
+
+def query_neighbors(
+    reference: Any,
+    queries: Any,
+    n_neighbors: int,
+    *,
+    metric: Any = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Neighbors:
+    """Find the nearest neighbours of each query among the reference rows."""
+    search = NearestNeighbors(
+        n_neighbors=n_neighbors, metric=metric, metric_params=metric_params, algorithm="brute"
+    )
+    distances, indices = search.fit(reference).kneighbors(queries)
+    return indices.astype(np.int32), distances

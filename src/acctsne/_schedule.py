@@ -1,9 +1,10 @@
-"""The phases of the gradient descent: how long, how fast, how much exaggeration.
+"""The phases of the gradient descent: how long, how fast, how much exaggeration, when to stop.
 
 Learning rates are in scikit-learn's unit, in which the gradient carries its factor 4; they are a
 quarter of those of openTSNE and FIt-SNE for the same step.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal
@@ -17,19 +18,31 @@ SKLEARN_SMALLEST_RATE = 50.0
 # only keeps a runaway point from leaving the map.
 MAX_STEP = 5.0
 
+# Iterations between looks at the KL divergence, for the stopping rules and the log.
+CHECK_EVERY = 50
+
+# Likewise while the end of early exaggeration is sought.
+SEEK_EVERY = 10
+
+# Early exaggeration whose end is sought lasts at most so many times its usual length.
+SEEK_AT_MOST = 2
+
+PerPhase = float | Sequence[float] | Literal["auto"]
+
 
 @dataclass(frozen=True)
 class Phase:
     """A run of iterations with constant settings."""
 
     name: str
-    iterations: int
+    end: int  # the iteration, counted over all phases, that it ends before
     exaggeration: float
     learning_rate: float
     momentum: float
     max_step: float
-    restart: bool  # forget momentum and gains before it
-    may_stop: bool  # the stopping rules apply
+    restart: bool = False  # forget momentum and gains before it
+    may_stop: bool = False  # the stopping rules apply
+    seek_end: bool = False  # ends as soon as the KL divergence falls less fast than it did
 
 
 def make_schedule(
@@ -37,8 +50,12 @@ def make_schedule(
     n_samples: int,
     max_iter: int,
     early_exaggeration: float,
-    early_exaggeration_iter: int,
-    learning_rate: float | Literal["auto"],
+    early_exaggeration_iter: int | Literal["auto"],
+    learning_rate: PerPhase = "auto",
+    momentum: PerPhase = "auto",
+    max_step: float | Literal["auto"] = "auto",
+    late_exaggeration: float = 1.0,
+    late_exaggeration_start: int | None = None,
 ) -> list[Phase]:
     """Lay out the phases.
 
@@ -47,34 +64,103 @@ def make_schedule(
     does what scikit-learn does: one learning rate N / early_exaggeration / 4, momentum 0.5 then
     0.8, a restart in between.
     """
-    early = min(early_exaggeration_iter, max_iter)
     fast = kind == "fast"
+    seek = early_exaggeration_iter == "auto"
+    wanted = 250 * SEEK_AT_MOST if early_exaggeration_iter == "auto" else early_exaggeration_iter
+    early_end = min(wanted, max_iter // 2 if seek else max_iter)
+    late_start = early_end if late_exaggeration_start is None else late_exaggeration_start
+    late_start = min(max(late_start, early_end), max_iter)
 
-    def rate(exaggeration: float) -> float:
-        if learning_rate != "auto":
-            return float(learning_rate)
+    early_rate, main_rate = _per_phase(learning_rate)
+    early_momentum, main_momentum = _per_phase(momentum)
+    step = (MAX_STEP if fast else inf) if max_step == "auto" else float(max_step)
+
+    def rate(given: float | None, exaggeration: float) -> float:
+        if given is not None:
+            return given
         return max(n_samples / exaggeration / 4, 0.0 if fast else SKLEARN_SMALLEST_RATE)
+
+    def main_phase(name: str, end: int, exaggeration: float, restart: bool) -> Phase:
+        return Phase(
+            name=name,
+            end=end,
+            exaggeration=exaggeration,
+            learning_rate=rate(main_rate, exaggeration if fast else early_exaggeration),
+            momentum=0.8 if main_momentum is None else main_momentum,
+            max_step=step,
+            restart=restart,
+            may_stop=end == max_iter,
+        )
 
     phases = [
         Phase(
             name="early exaggeration",
-            iterations=early,
+            end=early_end,
             exaggeration=float(early_exaggeration),
-            learning_rate=rate(early_exaggeration),
-            momentum=0.8 if fast else 0.5,
-            max_step=MAX_STEP if fast else inf,
-            restart=False,
-            may_stop=False,
-        ),
-        Phase(
-            name="embedding",
-            iterations=max_iter - early,
-            exaggeration=1.0,
-            learning_rate=rate(1.0 if fast else early_exaggeration),
-            momentum=0.8,
-            max_step=MAX_STEP if fast else inf,
-            restart=not fast,
-            may_stop=True,
-        ),
+            learning_rate=rate(early_rate, early_exaggeration),
+            momentum=(0.8 if fast else 0.5) if early_momentum is None else early_momentum,
+            max_step=step,
+            seek_end=seek,
+        )
     ]
+    if late_exaggeration == 1.0:
+        phases.append(main_phase("embedding", max_iter, 1.0, restart=not fast))
+        return phases
+    if late_start > early_end:
+        phases.append(main_phase("embedding", late_start, 1.0, restart=not fast))
+    restart = not fast and late_start == early_end
+    phases.append(main_phase("late exaggeration", max_iter, float(late_exaggeration), restart))
     return phases
+
+
+def _per_phase(value: PerPhase) -> tuple[float | None, float | None]:
+    """Return the values of the early and of the later phases, None where automatic."""
+    if value == "auto":
+        return None, None
+    if isinstance(value, Sequence):
+        return float(value[0]), float(value[1])
+    return float(value), float(value)
+
+
+class Slowing:
+    """Tells when the relative fall of the KL divergence has passed its maximum.
+
+    There the clusters have formed and early exaggeration has done its work (Belkina et al. 2019,
+    opt-SNE). Looks are a few iterations apart; the fall must stay below the maximum for some of
+    them, lest noise end it.
+    """
+
+    # Looks in a row below the maximum.
+    PATIENCE = 3
+    # A fall that counts: before the map unfolds, KL creeps by less.
+    SMALLEST_FALL = 1e-3
+
+    def __init__(self) -> None:
+        self._last_kl = inf
+        self._fastest = 0.0
+        self._slower = 0
+
+    def __call__(self, kl: float) -> bool:
+        """Look at the next KL divergence."""
+        fall = (self._last_kl - kl) / self._last_kl if 0 < self._last_kl < inf else 0.0
+        self._last_kl = kl
+        if fall > self._fastest:
+            self._fastest = fall
+            self._slower = 0
+        elif self._fastest >= self.SMALLEST_FALL:
+            self._slower += 1
+        return self._slower >= self.PATIENCE
+
+
+class Stalled:
+    """Tells when the KL divergence falls by less than a part `tol` of itself between two looks."""
+
+    def __init__(self, tol: float) -> None:
+        self._tol = tol
+        self._last_kl = inf
+
+    def __call__(self, kl: float) -> bool:
+        """Look at the next KL divergence."""
+        stalled = self._tol > 0 and self._last_kl - kl < self._tol * kl
+        self._last_kl = kl
+        return stalled

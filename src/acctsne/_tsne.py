@@ -1,7 +1,7 @@
 """The estimator."""
 
-from collections.abc import Callable
-from math import gcd
+import os
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -16,22 +16,43 @@ from sklearn.base import (
 from sklearn.metrics.pairwise import _VALID_METRICS
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from acctsne import _core
 from acctsne._affinities import Affinities, joint_probabilities
 from acctsne._dof import DOF_CONSTRAINTS, Dof, output_kernel
+from acctsne._embedding import Callback, Embedding
 from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
 from acctsne._progress import StageTimer, logger, progress_bar, shown_log
-from acctsne._schedule import Phase, make_schedule
+from acctsne._schedule import PerPhase, make_schedule
 from acctsne._similarity import Similarity
-from acctsne._validate import METHODS, Problem, check_problem
+from acctsne._sklearn_callbacks import (
+    CallbackSupportMixin,
+    FitTasks,
+    has_callbacks,
+    with_callbacks,
+)
+from acctsne._store import load_estimator, save_estimator
+from acctsne._threads import effective_threads
+from acctsne._transform import N_NEIGHBORS, known_rows, neighbors_in_map, place_new_points
+from acctsne._validate import (
+    METHODS,
+    Problem,
+    affinities_problem,
+    check_callbacks,
+    check_fixed,
+    check_new_data,
+    check_problem,
+)
 
-# Iterations between evaluations of the KL divergence, where the stopping rules look.
-CHECK_EVERY = 50
 
-
-class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TSNE(
+    CallbackSupportMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """t-distributed stochastic neighbour embedding.
 
     A drop-in for :class:`sklearn.manifold.TSNE`: same parameters, same meaning, same attributes.
@@ -50,11 +71,11 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     early_exaggeration : float, default=12.0
         Factor on the attractive forces in the first phase, which forms the clusters.
 
-    learning_rate : float or "auto", default="auto"
+    learning_rate : float, pair of floats or "auto", default="auto"
         In scikit-learn's unit: four times as much in bhtsne, FIt-SNE and openTSNE makes the same
-        step. "auto" is `n_samples / exaggeration / 4` with the exaggeration of each phase if
-        `schedule="fast"`, and `max(n_samples / early_exaggeration / 4, 50)` throughout if
-        `schedule="sklearn"`.
+        step. A pair is for early exaggeration and for the rest. "auto" is
+        `n_samples / exaggeration / 4` with the exaggeration of each phase if `schedule="fast"`,
+        and `max(n_samples / early_exaggeration / 4, 50)` throughout if `schedule="sklearn"`.
 
     max_iter : int, default=1000
         Iterations in all; at least 250.
@@ -111,12 +132,15 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         at 0.8, which reaches a lower KL divergence in the same iterations; steps longer than 5 are
         shortened. "sklearn" follows scikit-learn's schedule step by step.
 
-    early_exaggeration_iter : int, default=250
-        Iterations of early exaggeration, part of `max_iter`.
+    early_exaggeration_iter : int or "auto", default=250
+        Iterations of early exaggeration, part of `max_iter`. "auto" ends it when the KL divergence
+        has fallen fastest, after 500 iterations or half of `max_iter` at the latest.
 
-    callback : callable, default=None
+    callback : callable or list of callables, default=None
         Called as `callback(iteration, kl_divergence, embedding)`, with a copy of the embedding,
-        every `callback_every` iterations; returning True stops the fit.
+        every `callback_every` iterations; if one returns True, the fit stops. What one raises ends
+        the fit and passes through. scikit-learn's own callbacks can be set with `set_callbacks`
+        where scikit-learn has them, from version 1.9 on.
 
     callback_every : int, default=50
         Iterations between calls of `callback`.
@@ -133,6 +157,26 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         scikit-learn's similarity, which differs in 3-D only: Student's with two degrees of freedom,
         `(1 + d^2 / 2) ** -1.5`. The gradient is the derivative of that objective; scikit-learn's
         own is not, there.
+
+    late_exaggeration : float, default=1.0
+        Factor on the attractive forces after early exaggeration. Above 1 clusters are denser and
+        the space between them wider.
+
+    late_exaggeration_start : int, default=None
+        The iteration from which on `late_exaggeration` holds; None for the end of early
+        exaggeration.
+
+    momentum : float, pair of floats or "auto", default="auto"
+        Part of the last step that is added to the next. A pair is for early exaggeration and for
+        the rest. "auto" is 0.8 if `schedule="fast"`, and 0.5, then 0.8 if `schedule="sklearn"`.
+
+    max_step : float or "auto", default="auto"
+        Longest step of a point in one iteration. "auto" is 5 if `schedule="fast"`, and none if
+        `schedule="sklearn"`.
+
+    tol : float, default=0.0
+        Stop when the KL divergence falls by less than this part of itself in 50 iterations, never
+        in early exaggeration.
 
     Attributes
     ----------
@@ -184,7 +228,12 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "perplexity": [Interval(Real, 0, None, closed="neither")],
         "early_exaggeration": [Interval(Real, 1, None, closed="left")],
-        "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, None, closed="neither"),
+            tuple,
+            list,
+        ],
         "max_iter": [Interval(Integral, 250, None, closed="left")],
         "n_iter_without_progress": [Interval(Integral, -1, None, closed="left")],
         "min_grad_norm": [Interval(Real, 0, None, closed="left")],
@@ -198,11 +247,19 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         "force_error": [Interval(Real, 1e-4, 0.2, closed="both")],
         "n_jobs": [None, Integral],
         "schedule": [StrOptions({"fast", "sklearn"})],
-        "early_exaggeration_iter": [Interval(Integral, 0, None, closed="left")],
-        "callback": [callable, None],
+        "early_exaggeration_iter": [
+            StrOptions({"auto"}),
+            Interval(Integral, 0, None, closed="left"),
+        ],
+        "callback": [callable, list, tuple, None],
         "callback_every": [Interval(Integral, 1, None, closed="left")],
         "dtype": "no_validation",  # checked in _validate, with the value in the message
         "dof": DOF_CONSTRAINTS,
+        "late_exaggeration": [Interval(Real, 0, None, closed="neither")],
+        "late_exaggeration_start": [Interval(Integral, 0, None, closed="left"), None],
+        "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left"), tuple, list],
+        "max_step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, 1, closed="left")],
     }
 
     embedding_: npt.NDArray[Any]
@@ -217,7 +274,7 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         *,
         perplexity: float = 30.0,
         early_exaggeration: float = 12.0,
-        learning_rate: float | Literal["auto"] = "auto",
+        learning_rate: PerPhase = "auto",
         max_iter: int = 1000,
         n_iter_without_progress: int = 300,
         min_grad_norm: float = 1e-7,
@@ -230,12 +287,17 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         angle: float = 0.5,
         n_jobs: int | None = None,
         schedule: Literal["fast", "sklearn"] = "fast",
-        early_exaggeration_iter: int = 250,
-        callback: Callable[[int, float, npt.NDArray[Any]], bool | None] | None = None,
+        early_exaggeration_iter: int | Literal["auto"] = 250,
+        callback: Callback | Sequence[Callback] | None = None,
         callback_every: int = 50,
         dtype: npt.DTypeLike = np.float32,
         force_error: float = 0.02,
         dof: Dof = 1.0,
+        late_exaggeration: float = 1.0,
+        late_exaggeration_start: int | None = None,
+        momentum: PerPhase = "auto",
+        max_step: float | Literal["auto"] = "auto",
+        tol: float = 0.0,
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
@@ -259,35 +321,49 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self.dtype = dtype
         self.force_error = force_error
         self.dof = dof
+        self.late_exaggeration = late_exaggeration
+        self.late_exaggeration_start = late_exaggeration_start
+        self.momentum = momentum
+        self.max_step = max_step
+        self.tol = tol
 
-    def fit(self, X: Any, y: Any = None) -> "TSNE":
+    def fit(self, X: Any, y: Any = None, *, fixed: npt.ArrayLike | None = None) -> "TSNE":
         """Embed X.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples in rows; with `metric="precomputed"`, their distances.
+            Samples in rows; with `metric="precomputed"`, their distances. An :class:`Affinities` is
+            embedded as it is.
         y : None
             Ignored.
+        fixed : array-like, default=None
+            Samples that stay where `init` puts them: a mask, or their indices.
 
         Returns
         -------
         self : TSNE
             The fitted estimator.
         """
-        self.fit_transform(X)
+        self.fit_transform(X, fixed=fixed)
         return self
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[Any]:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, fixed: npt.ArrayLike | None = None
+    ) -> npt.NDArray[Any]:
         """Embed X and return the embedding.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples in rows; with `metric="precomputed"`, their distances.
+            Samples in rows; with `metric="precomputed"`, their distances. An :class:`Affinities` is
+            embedded as it is.
         y : None
             Ignored.
+        fixed : array-like, default=None
+            Samples that stay where `init` puts them: a mask, or their indices.
 
         Returns
         -------
@@ -296,7 +372,12 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """
         timer = StageTimer()
         with shown_log(self.verbose):
-            problem = check_problem(self, X)
+            if isinstance(X, Affinities):
+                problem = affinities_problem(self, X)
+            else:
+                problem = check_problem(self, X)
+            callbacks = check_callbacks(self.callback)
+            held = check_fixed(fixed, problem.n_samples)
             logger.info(
                 "%d samples, %s, %s, %d threads, SIMD level %s",
                 problem.n_samples,
@@ -305,28 +386,49 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
                 problem.threads,
                 _core.build_info()["simd_level"],
             )
-            with timer.stage("knn"):
-                neighbors = list(find_neighbors(problem, self.verbose))
-            # Handed over for good: together they are as large as P.
-            similarity = Similarity("gaussian", (problem.perplexity,))
-            P = joint_probabilities(
-                neighbors.pop(0), neighbors.pop(0), similarity, problem.threads, timer
-            )
+            P = self._affinities(problem, timer)
             with timer.stage("init"):
                 layout = initial_layout(problem, check_random_state(self.random_state), P)
             logger.info(
                 "affinities in %.2f s (neighbours %.2f s)",
                 timer.total(),
-                timer.seconds["knn"],
+                timer.seconds.get("knn", 0.0),
             )
-            self._optimize(problem, P, layout, timer)
+            embedding = Embedding(
+                P,
+                layout,
+                n_components=problem.n_components,
+                method=problem.method,
+                angle=self.angle,
+                force_error=self.force_error,
+                dof=self.dof,
+                n_jobs=problem.threads,
+            )
+            # For transform(): the data that the map is of.
+            self._fit_X = None if isinstance(problem.X, Affinities) else problem.X
+            self._optimize(embedding, problem, callbacks, held, timer)
+            if held is not None:
+                # As given: other degrees of freedom than 1 round on the way in and out.
+                self.embedding_[held != 0] = layout[held != 0]
         return self.embedding_
+
+    def _affinities(self, problem: Problem, timer: StageTimer) -> Affinities:
+        if isinstance(problem.X, Affinities):
+            return problem.X
+        with timer.stage("knn"):
+            neighbors = list(find_neighbors(problem, self.verbose))
+        similarity = Similarity("gaussian", (problem.perplexity,))
+        # Handed over for good: together they are as large as P.
+        return joint_probabilities(
+            neighbors.pop(0), neighbors.pop(0), similarity, problem.threads, timer
+        )
 
     def _optimize(
         self,
+        embedding: Embedding,
         problem: Problem,
-        P: Affinities,
-        layout: npt.NDArray[Any],
+        callbacks: list[Callback],
+        held: npt.NDArray[np.uint8] | None,
         timer: StageTimer,
     ) -> None:
         schedule = make_schedule(
@@ -336,86 +438,144 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             self.early_exaggeration,
             self.early_exaggeration_iter,
             self.learning_rate,
+            self.momentum,
+            self.max_step,
+            self.late_exaggeration,
+            self.late_exaggeration_start,
         )
         self.learning_rate_ = schedule[0].learning_rate
-        kind = _core.Optimizer64 if problem.dtype == np.float64 else _core.Optimizer32
-        optimizer = kind(
-            P.offsets,
-            P.columns,
-            P.values,
-            layout,
-            problem.method,
-            self.angle,
-            self.force_error,
-            *output_kernel(self.dof, problem.n_components),
-        )
+        tasks = None
+        if has_callbacks(self):
+            tasks = FitTasks(self, problem.X, max(1, self.max_iter // self.callback_every))
+            callbacks = [*callbacks, tasks]
         try:
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
                 for phase in schedule:
-                    stopped = self._run_phase(phase, optimizer, problem.threads, move_to)
+                    stopped = embedding._run(
+                        phase,
+                        fixed=held,
+                        callbacks=callbacks,
+                        callback_every=self.callback_every,
+                        tol=self.tol,
+                        min_grad_norm=self.min_grad_norm,
+                        patience=max(self.n_iter_without_progress, 0),
+                        log=bool(self.verbose),
+                        progress=move_to,
+                    )
                     if stopped != "finished":
                         logger.info(
-                            "stopped after %d iterations: %s", optimizer.iterations, stopped
+                            "%s stopped after %d iterations: %s",
+                            phase.name,
+                            embedding.n_iter,
+                            stopped,
                         )
+                    if stopped not in ("finished", "slowing"):
                         break
-            self.kl_divergence_ = optimizer.kl_divergence(problem.threads)
+            self.kl_divergence_ = embedding.kl()
             logger.info(
-                "KL divergence %.4f after %d iterations", self.kl_divergence_, optimizer.iterations
+                "KL divergence %.4f after %d iterations", self.kl_divergence_, embedding.n_iter
             )
+            if tasks is not None:
+                tasks.finish()
         finally:
-            # Also after Ctrl-C or an error in the callback: the layout of the last finished
+            # Also after Ctrl-C or an error in a callback: the layout of the last finished
             # iteration.
-            self.embedding_ = optimizer.points
-            self.n_iter_ = optimizer.iterations - 1
-            self.timings_ = {**timer.seconds, **optimizer.seconds, "total": timer.total()}
-            used = optimizer.iterations_by_method
-            self.timings_.update({f"iterations_{method}": n for method, n in used.items()})
+            self.embedding_ = embedding.positions
+            self.n_iter_ = embedding.n_iter - 1
+            self.timings_ = {**timer.seconds, **embedding.timings, "total": timer.total()}
             logger.info(
-                "repulsion: %s", ", ".join(f"{n} iterations {method}" for method, n in used.items())
+                "repulsion: %s",
+                ", ".join(
+                    f"{count} {name.replace('_', ' ', 1)}"
+                    for name, count in embedding.timings.items()
+                    if name.startswith("iterations_")
+                ),
             )
 
-    def _run_phase(
-        self,
-        phase: Phase,
-        optimizer: Any,
-        threads: int,
-        progress: Callable[[int], None] | None,
-    ) -> str:
-        if phase.restart:
-            optimizer.rest()
+    def transform(self, X: Any) -> npt.NDArray[Any]:
+        """Place samples into the map, which stays as it is.
 
-        def on_report(iteration: int, kl: float, gradient_norm: float) -> bool:
-            number = iteration + 1
-            if self.verbose and number % CHECK_EVERY == 0:
-                logger.info(
-                    "%s, iteration %d: KL divergence %.4f, gradient norm %.3g",
-                    phase.name,
-                    number,
-                    kl,
-                    gradient_norm,
+        Each new sample starts at the median of its nearest neighbours in the map, weighted by
+        affinity, and then moves down the gradient of its own KL divergence from the map. It does
+        not see the other new ones, so that it goes to the same place alone or in any batch. A
+        sample that equals one the map was made of goes where that one is, the first of several.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new, n_features) or (n_new, n_samples)
+            New samples in rows; with `metric="precomputed"`, their distances from the samples of
+            the map.
+
+        Returns
+        -------
+        positions : ndarray of shape (n_new, n_components)
+            Their places.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from acctsne import TSNE
+        >>> X = np.random.default_rng(0).normal(size=(120, 5))
+        >>> tsne = TSNE(perplexity=10).fit(X[:100])
+        >>> tsne.transform(X[100:]).shape
+        (20, 2)
+        >>> bool((tsne.transform(X[:100]) == tsne.embedding_).all())
+        True
+        """
+        check_is_fitted(self, "embedding_")
+        new = check_new_data(self, X)
+        kernel = output_kernel(self.dof, self.embedding_.shape[1])
+        threads = effective_threads(self.n_jobs)
+        k = min(N_NEIGHBORS, len(self.embedding_))
+        with shown_log(self.verbose):
+            indices, distances = neighbors_in_map(
+                self._fit_X, new, k, self.metric, self.metric_params, threads, self.verbose
+            )
+            known = known_rows(self._fit_X, new, indices, distances, self.metric)
+            placed = np.empty((len(indices), self.embedding_.shape[1]), self.embedding_.dtype)
+            placed[known >= 0] = self.embedding_[known[known >= 0]]
+            unknown = np.flatnonzero(known < 0)
+            with progress_bar("new points", len(unknown), "pt", self.verbose) as move_to:
+                placed[unknown] = place_new_points(
+                    self.embedding_,
+                    indices[unknown],
+                    distances[unknown],
+                    method=self.method,
+                    angle=self.angle,
+                    force_error=self.force_error,
+                    dof=kernel,
+                    threads=threads,
+                    progress=move_to,
                 )
-            if self.callback is not None and number % self.callback_every == 0:
-                return bool(self.callback(iteration, kl, optimizer.points))
-            return False
+        return placed
 
-        report_every = CHECK_EVERY if self.verbose else 0
-        if self.callback is not None:
-            report_every = gcd(report_every, self.callback_every)
-        stopped: str = optimizer.run(
-            iterations=phase.iterations,
-            exaggeration=phase.exaggeration,
-            learning_rate=phase.learning_rate,
-            momentum=phase.momentum,
-            max_step=phase.max_step,
-            check_every=CHECK_EVERY if phase.may_stop else 0,
-            min_gradient_norm=self.min_grad_norm,
-            patience=max(self.n_iter_without_progress, 0),
-            callback_every=report_every,
-            callback=on_report if report_every else None,
-            progress=progress,
-            threads=threads,
-        )
-        return stopped
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file: parameters, data and map.
+
+        Parameters
+        ----------
+        path : path-like
+            The file: an npz archive of plain arrays, which is never unpickled. A callback is not
+            kept; a metric that is a function cannot be saved.
+        """
+        check_is_fitted(self, "embedding_")
+        save_estimator(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "TSNE":
+        """Read a fitted estimator that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        tsne : TSNE
+            Ready to :meth:`transform`.
+        """
+        return load_estimator(cls, path)
 
     @property
     def _n_features_out(self) -> int:
@@ -426,4 +586,5 @@ class TSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
         tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []  # the parameter dtype decides
         return tags

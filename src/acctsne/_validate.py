@@ -1,6 +1,9 @@
 """From what the user passes to one plain Problem whose every value has been checked."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +14,7 @@ from sklearn.utils.validation import check_array, check_non_negative, validate_d
 from acctsne._threads import effective_threads
 
 if TYPE_CHECKING:
+    from acctsne._affinities import Affinities
     from acctsne._tsne import TSNE
 
 # Point ids are 32-bit, and a tree has up to two nodes a point.
@@ -45,16 +49,8 @@ class Problem:
 
 def check_problem(estimator: "TSNE", X: Any) -> Problem:
     """Check X against the parameters; raise ValueError or TypeError for what cannot work."""
-    # Check arguments: those that need no data.
-    dtype = check_layout_dtype(estimator.dtype)
-    threads = effective_threads(estimator.n_jobs)
+    dtype, threads = _check_parameters(estimator)
     method = estimator.method
-    limit = 2 if method == "fft" else MAX_COMPONENTS
-    if estimator.n_components > limit:
-        raise ValueError(
-            f"'n_components' should be inferior to {limit + 1} for method={method!r}; got "
-            f"n_components={estimator.n_components}"
-        )
 
     # Check arguments: X. Whatever is not float32 becomes float64. The finiteness check sums, and
     # may overflow on the way.
@@ -99,6 +95,138 @@ def check_problem(estimator: "TSNE", X: Any) -> Problem:
         method=method,
         threads=threads,
     )
+
+
+def _check_parameters(estimator: "TSNE") -> tuple[np.dtype[Any], int]:
+    """Check what scikit-learn's constraints cannot say; returns the precision and the threads."""
+    check_method(estimator.method, estimator.n_components)
+    check_per_phase("learning_rate", estimator.learning_rate, 0.0, inf)
+    check_per_phase("momentum", estimator.momentum, 0.0, 1.0)
+    return check_layout_dtype(estimator.dtype), effective_threads(estimator.n_jobs)
+
+
+def affinities_problem(estimator: "TSNE", P: "Affinities") -> Problem:
+    """Check the parameters for an embedding of given affinities."""
+    dtype, threads = _check_parameters(estimator)
+    init = estimator.init
+    if isinstance(init, str) and init == "pca":
+        raise ValueError(
+            'The parameter init="pca" needs data, and X is an Affinities. Use init="spectral", '
+            'init="random" or give an array.'
+        )
+    if isinstance(init, np.ndarray):
+        init = check_initial_layout(init, P.n_samples, estimator.n_components, dtype)
+    return Problem(
+        X=P if P.dtype == dtype else replace(P, values=P.values.astype(dtype)),
+        n_samples=P.n_samples,
+        n_components=int(estimator.n_components),
+        n_neighbors=0,
+        perplexity=0.0,
+        dtype=dtype,
+        metric=estimator.metric,
+        metric_params=estimator.metric_params,
+        init=init,
+        method=estimator.method,
+        threads=threads,
+    )
+
+
+def check_new_data(estimator: "TSNE", X: Any) -> Any:
+    """Check samples that are to be placed into a fitted map."""
+    if estimator._fit_X is None:
+        raise ValueError(
+            "this TSNE was fitted to an Affinities, without data that new samples could be "
+            "compared with; fit it to data, or use Embedding.transform with their neighbours"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        new = validate_data(
+            estimator,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[estimator._fit_X.dtype],
+            order="C",
+        )
+    if estimator.metric == "precomputed":
+        if issparse(new):
+            raise TypeError(
+                "with metric='precomputed', transform takes a dense matrix of the distances of "
+                "new samples from all samples of the map; got a sparse one"
+            )
+        check_non_negative(new, "TSNE.transform()")
+    return new
+
+
+def check_callbacks(callback: Any) -> list[Any]:
+    """Return the callbacks as a list."""
+    callbacks = [] if callback is None else [callback] if callable(callback) else list(callback)
+    for one in callbacks:
+        if not callable(one):
+            raise TypeError(f"callback must be callable, or a list of callables; got {one!r}")
+    return callbacks
+
+
+def check_per_phase(name: str, value: Any, low: float, high: float) -> None:
+    """Check a number, or a pair of them for early exaggeration and the rest."""
+    if isinstance(value, str):
+        return
+    values = list(value) if isinstance(value, Sequence) else [value]
+    if isinstance(value, Sequence) and len(values) != 2:
+        raise ValueError(
+            f"{name} must be one number or a pair, for early exaggeration and for the rest; got "
+            f"{value!r}"
+        )
+    for one in values:
+        if not isinstance(one, Real) or not low <= float(one) < high:
+            raise ValueError(f"{name} must be at least {low:g} and below {high:g}; got {value!r}")
+
+
+def check_method(method: str, n_components: int) -> None:
+    """Check that the method exists and works in so many dimensions."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    limit = 2 if method == "fft" else MAX_COMPONENTS
+    if not 1 <= n_components <= limit:
+        raise ValueError(
+            f"'n_components' should be inferior to {limit + 1} for method={method!r}; got "
+            f"n_components={n_components}"
+        )
+
+
+def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
+    """Check that a number is positive and finite, and an integer if it has to be."""
+    kind = Integral if integer else Real
+    if not isinstance(value, kind):
+        wanted = "an integer" if integer else "a number"
+        raise TypeError(f"{name} must be {wanted}; got {value!r}")
+    if not 0 < float(value) < inf:
+        raise ValueError(f"{name} must be positive and finite; got {value!r}")
+
+
+def check_fixed(fixed: Any, n_samples: int) -> npt.NDArray[np.uint8] | None:
+    """Turn a mask or indices of points that stay in place into a mask."""
+    if fixed is None:
+        return None
+    given = np.asarray(fixed)
+    if given.dtype == bool:
+        if given.shape != (n_samples,):
+            raise ValueError(
+                f"fixed is a mask of shape {given.shape}; expected ({n_samples},), one value per "
+                "sample"
+            )
+        return given.astype(np.uint8)
+    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        raise ValueError(
+            "fixed must be a boolean mask or a list of indices; got an array of "
+            f"{given.dtype} with shape {given.shape}"
+        )
+    mask = np.zeros(n_samples, dtype=np.uint8)
+    if given.size:
+        if given.min() < -n_samples or given.max() >= n_samples:
+            wrong = given[(given < -n_samples) | (given >= n_samples)][0]
+            raise ValueError(f"fixed names sample {wrong}; there are {n_samples}")
+        mask[given.astype(np.intp)] = 1
+    return mask
 
 
 def check_layout_dtype(dtype: Any) -> np.dtype[Any]:
