@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CXX
 
 NATIVE_SOURCES := $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' -o -name 'CMakeLists.txt' \))
-PYTHON_SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.pyi' -o -name 'py.typed' \))
+PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 
 .PHONY: demo test native-test python-test lint types format asan tsan clean help

@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 
 import acctsne
+import acctsne.html
+import acctsne.movie
+import acctsne.plot
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 MODULES = sorted(
     module.name
@@ -37,6 +41,9 @@ CONSTRUCTORS = [name for name in vars(acctsne.Affinities) if name.startswith("fr
         *(f"Affinities.{name}" for name in CONSTRUCTORS),
         *(f"init.{name}" for name in acctsne.init.__all__),
         *(f"quality.{name}" for name in acctsne.quality.__all__),
+        *(f"plot.{name}" for name in acctsne.plot.__all__),
+        *(f"html.{name}" for name in acctsne.html.__all__),
+        *(f"movie.{name}" for name in acctsne.movie.__all__),
     ],
 )
 def test_every_public_name_has_an_example(name: str) -> None:
@@ -56,18 +63,20 @@ def test_every_parameter_and_attribute_is_documented() -> None:
             assert re.search(rf"^    {name} : ", text, re.MULTILINE), name
 
 
-def python_blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def test_readme_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # In order and in one namespace, as a reader would type them; none at all is fine.
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
-    for block in python_blocks():
-        exec(compile(block, str(README), "exec"), namespace)
+    for block in python_blocks(page):
+        exec(compile(block, str(page), "exec"), namespace)
 
 
-def test_readme_images_exist() -> None:
-    for path in re.findall(r"!\[[^]]*\]\(([^):]+)\)", README.read_text()):
-        assert (README.parent / path).is_file(), path
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_images_of_a_page_exist(page: Path) -> None:
+    for path in re.findall(r"!\[[^]]*\]\(([^):]+)\)", page.read_text()):
+        assert (page.parent / path).is_file(), path

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
-from acctsne import TSNE, build_info, quality
+from acctsne import TSNE, build_info, plot, quality
 from acctsne._threads import effective_threads
 
 STEPS = {
@@ -38,7 +38,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     options.output.mkdir(parents=True, exist_ok=True)
     np.save(options.output / "digits.npy", embedding)
-    draw(embedding, y, options.output / "digits.png")
+    title = "Handwritten digits, embedded by acctsne"
+    plot.save(embedding, options.output / "digits.png", y, title=title)
     print(f"\nwrote {options.output / 'digits.npy'} and {options.output / 'digits.png'}")
 
 
@@ -67,33 +68,6 @@ def report(X: npt.NDArray[Any], y: npt.NDArray[Any], tsne: TSNE, n_jobs: int | N
     }
     for name, figure in figures.items():
         print(f"{name:<28}{figure:>9}")
-
-
-def draw(embedding: npt.NDArray[Any], labels: npt.NDArray[Any], path: Path) -> None:
-    """Draw the map, coloured and labelled by digit."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 6), layout="constrained")
-    axes.scatter(embedding[:, 0], embedding[:, 1], c=labels, cmap="tab10", s=6, linewidths=0)
-    for digit in np.unique(labels):
-        middle = np.median(embedding[labels == digit], axis=0)
-        axes.annotate(
-            str(digit),
-            middle,
-            ha="center",
-            va="center",
-            fontsize=16,
-            fontweight="bold",
-            bbox={"boxstyle": "circle,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.75},
-        )
-    axes.set_aspect("equal")
-    axes.set_axis_off()
-    axes.set_title("Handwritten digits, embedded by acctsne")
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,174 @@
+"""What every picture begins with: checked points, and categories from any kind of labels."""
+
+import importlib
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+# More different fractional numbers than this are measurements, not categories.
+_MAX_FRACTIONAL_LABELS = 100
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Which category each point belongs to."""
+
+    names: list[str]
+    codes: npt.NDArray[np.int32]  # index into names; -1 for a point without a label
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        """Which points have no label."""
+        return self.codes < 0
+
+    def counts(self) -> npt.NDArray[np.intp]:
+        """Points in each category."""
+        return np.bincount(self.codes[~self.missing], minlength=len(self.names))
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """Coordinates in 16 bits: finer than a screen, and half of float32."""
+
+    steps: npt.NDArray[np.uint16]
+    low: npt.NDArray[np.float64]
+    step: float
+
+    @classmethod
+    def of(cls, points: Array) -> "Quantized":
+        """Round points to 65535 equal steps along the widest axis."""
+        low = points.min(axis=0).astype(np.float64)
+        step = float((points.max(axis=0) - low).max()) / 65535 or 1.0
+        return cls(np.rint((points - low) / step).astype(np.uint16), low, step)
+
+    def points(self) -> npt.NDArray[np.float32]:
+        """Coordinates again, within half a step."""
+        return (self.low + self.step * self.steps).astype(np.float32)
+
+
+def require(package: str, extra: str) -> Any:
+    """Import an optional package, or say in one line how to get it."""
+    top = package.partition(".")[0]
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != top:
+            raise  # the package is there, but something that it needs is not
+        raise ModuleNotFoundError(
+            f"{top} is not installed: pip install 'acctsne[{extra}]'", name=top
+        ) from None
+
+
+def check_points(Y: Any) -> Array:
+    """Give Y as a finite float array of two or three columns."""
+    try:
+        points = np.asarray(Y)
+        if points.dtype.kind == "c":
+            raise ValueError(f"got {points.dtype}")
+        if points.dtype != np.float32:
+            points = points.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Y must be an array of real numbers: {error}") from None
+    if points.ndim != 2 or points.shape[1] not in (2, 3):
+        raise ValueError(
+            f"Y must be of shape (n_points, 2) or (n_points, 3); got shape {points.shape}"
+        )
+    if len(points) == 0:
+        raise ValueError("Y has no points")
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"Y has NaN or infinity in {bad.sum()} of {len(points)} rows, the first is row "
+            f"{np.argmax(bad)}; leave these rows out"
+        )
+    return points
+
+
+def check_values(values: Any, n_points: int) -> npt.NDArray[np.float64]:
+    """Give one number per point; NaN where there is none."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"values must be numbers ({error}); pass categories as labels=") from None
+    _check_length("values", numbers, n_points)
+    if np.isinf(numbers).any():
+        raise ValueError(
+            f"values has infinity in row {np.argmax(np.isinf(numbers))}; use NaN for missing ones"
+        )
+    return numbers
+
+
+def categories(labels: Any, n_points: int) -> Categories:
+    """Read labels of any kind: strings, numbers, booleans, pandas Series or Categorical.
+
+    Categories are in sorted order, or in a Categorical's own; None, NaN and NA are no category.
+
+    Examples
+    --------
+    >>> found = categories(["b", None, "a", "b"], n_points=4)
+    >>> found.names, found.codes.tolist()
+    (['a', 'b'], [1, -1, 0, 1])
+    """
+    labels = getattr(labels, "array", labels)  # what a pandas Series holds
+    if hasattr(labels, "categories") and hasattr(labels, "codes"):
+        codes = np.asarray(labels.codes, dtype=np.int32)
+        _check_length("labels", codes, n_points)
+        used = np.unique(codes[codes >= 0])
+        position = np.full(len(labels.categories) + 1, -1, dtype=np.int32)
+        position[used] = np.arange(len(used))
+        return Categories([_name(labels.categories[i]) for i in used], position[codes])
+
+    # Lists as objects first: NumPy would turn the NaN in ["a", nan] into the text "nan".
+    array = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    _check_length("labels", array, n_points)
+    present = ~_missing(array)
+    listed = array[present].tolist()
+    try:
+        different = set(listed)
+    except TypeError as error:
+        raise ValueError(f"labels must be strings, numbers or booleans: {error}") from None
+    if len(different) > _MAX_FRACTIONAL_LABELS and any(
+        isinstance(label, float) and not label.is_integer() for label in different
+    ):
+        raise ValueError(
+            f"labels has {len(different)} different fractional numbers; pass them as values="
+        )
+    try:
+        ordered = sorted(different)
+    except TypeError:  # of several types
+        ordered = sorted(different, key=str)
+    index = {label: code for code, label in enumerate(ordered)}
+    codes = np.full(n_points, -1, dtype=np.int32)
+    codes[present] = np.fromiter(map(index.__getitem__, listed), np.int32, len(listed))
+    return Categories([_name(label) for label in ordered], codes)
+
+
+def _missing(array: Array) -> npt.NDArray[np.bool_]:
+    if array.dtype.kind == "f":
+        return np.isnan(array)
+    if array.dtype.kind != "O":
+        return np.zeros(len(array), dtype=bool)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None:  # knows its own kinds of missing values
+        return np.asarray(pandas.isna(array), dtype=bool)
+    return np.array([label is None or label != label for label in array], dtype=bool)
+
+
+def _name(label: Any) -> str:
+    if isinstance(label, bytes):
+        return label.decode(errors="replace")
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def _check_length(name: str, array: Array, n_points: int) -> None:
+    if array.shape != (n_points,):
+        raise ValueError(
+            f"{name} must have one entry for each of the {n_points} points; got shape {array.shape}"
+        )

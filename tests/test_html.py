@@ -1,0 +1,187 @@
+"""The page's file: what it holds, how it is escaped, and clear errors for what is wrong."""
+
+import base64
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from PIL import Image
+
+from acctsne import html
+
+MAP = np.random.default_rng(0).normal(size=(40, 2))
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;b&gt;{{data}}"
+
+
+class Scripts(HTMLParser):
+    """The page as a browser splits it: tags, and the text of each script."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.scripts: dict[str, str] = {}
+        self.heading = ""
+        self._inside: str | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._inside = dict(attrs).get("id") or tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "h1":
+            self.heading += data
+        elif self._inside:
+            self.scripts[self._inside] = self.scripts.get(self._inside, "") + data
+
+
+def written(tmp_path: Path, Y: Any = MAP, **options: Any) -> tuple[Scripts, dict[str, Any]]:
+    html.write(Y, tmp_path / "map.html", **options)
+    page = Scripts((tmp_path / "map.html").read_text(encoding="utf-8"))
+    return page, json.loads(page.scripts["about"])
+
+
+def decoded(page: Scripts, name: str, kind: Any) -> Any:
+    return np.frombuffer(base64.b64decode(page.scripts[name]), np.dtype(kind).newbyteorder("<"))
+
+
+@pytest.mark.parametrize("n_columns", [2, 3])
+def test_positions_are_kept_to_16_bits(tmp_path: Path, n_columns: int) -> None:
+    points = np.random.default_rng(0).normal(size=(40, n_columns)) * [[9.0, 1.0, 3.0][:n_columns]]
+    page, about = written(tmp_path, points)
+    steps = decoded(page, "positions", np.uint16).reshape(n_columns, 40)
+    found = np.array(about["low"])[:, None] + about["step"] * steps
+    np.testing.assert_allclose(found.T, points, atol=np.ptp(points) / 65535)
+
+
+def test_categories(tmp_path: Path) -> None:
+    labels = pd.Categorical(["x", "y", None, "x"] * 10, ["y", "x"])
+    page, about = written(tmp_path, labels=labels)
+    assert about["names"] == ["y", "x", "none"]
+    assert decoded(page, "codes", np.uint16).tolist() == [1, 0, 2, 1] * 10
+    assert len(set(about["colors"])) == 3
+
+
+def test_smallest_of_very_many_categories_share_one(tmp_path: Path) -> None:
+    labels = np.r_[np.arange(500), 3, 3, 4, [None]]
+    points = np.random.default_rng(0).normal(size=(504, 2))
+    page, about = written(tmp_path, points, labels=labels)
+    names = np.array(about["names"])[decoded(page, "codes", np.uint16)]
+    assert len(about["names"]) == html.MAX_CATEGORIES + 1
+    assert names[[3, 500, 501, 4, 503]].tolist() == ["3", "3", "3", "4", "none"]
+    assert names[499] == "301 smaller categories"
+    assert about["columns"] == [{"name": "label", "texts": [*map(str, labels[:-1]), ""]}]
+
+
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame])
+def test_hover_columns(tmp_path: Path, kind: Any) -> None:
+    columns = {
+        "unique": [f"name {i}" for i in range(40)],
+        "few": ["a", "b"] * 20,
+        "number": np.arange(40) / 3,
+        "count": np.arange(40),
+        "lacking": [None, 1.5] * 20,
+    }
+    page, about = written(tmp_path, hover=kind(columns))
+    found = {}
+    for i, column in enumerate(about["columns"]):
+        texts = column["texts"]
+        if len(texts) < 40:
+            texts = [texts[k] for k in decoded(page, f"column{i}", np.uint32)]
+        found[column["name"]] = texts
+    assert found == {
+        "unique": columns["unique"],
+        "few": columns["few"],
+        "number": [f"{i / 3:.6g}" for i in range(40)],
+        "count": [str(i) for i in range(40)],
+        "lacking": ["", "1.5"] * 20,
+    }
+
+
+def test_missing_fields_are_empty(tmp_path: Path) -> None:
+    counts = pd.Series([1, None] * 20, dtype="Int64")
+    page, about = written(tmp_path, hover=pd.DataFrame({"count": counts, "size": [np.nan] * 40}))
+    assert [column["texts"] for column in about["columns"]] == [["", "1"], [""]]
+    assert decoded(page, "column0", np.uint32).tolist() == [1, 0] * 20
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (20, 10), (5, 7, 3), (6, 6, 4), (300, 200)])
+def test_thumbnails(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    pictures = np.zeros((40, *shape), dtype=np.uint8)
+    pictures += np.arange(40, dtype=np.uint8).reshape(40, *[1] * len(shape))
+    page, about = written(tmp_path, images=pictures)
+    width, height = about["images"]["width"], about["images"]["height"]
+    assert max(width, height) == min(max(shape[:2]), 64)
+    assert width / height == pytest.approx(shape[1] / shape[0], rel=0.02)
+    sheet = np.asarray(Image.open(io.BytesIO(base64.b64decode(page.scripts["sheet0"]))))
+    for i in range(40):
+        y, x = divmod(i, about["images"]["across"])
+        tile = sheet[y * height : (y + 1) * height, x * width : (x + 1) * width]
+        assert (tile == i).all()
+
+
+def test_many_thumbnails_fill_several_sheets(tmp_path: Path) -> None:
+    points = np.random.default_rng(0).normal(size=(1500, 2))
+    pictures = np.zeros((1500, 64, 64), dtype=np.uint8)
+    page, about = written(tmp_path, points, images=pictures)
+    assert about["images"]["perSheet"] == 32 * 32
+    sheets = [name for name in page.scripts if name.startswith("sheet")]
+    assert sheets == ["sheet0", "sheet1"]
+
+
+def test_pictures_of_other_types_span_black_to_white(tmp_path: Path) -> None:
+    pictures = np.linspace(-1, 3, 40)[:, None, None] * np.ones((1, 4, 4))
+    page, _ = written(tmp_path, images=pictures)
+    sheet = np.asarray(Image.open(io.BytesIO(base64.b64decode(page.scripts["sheet0"]))))
+    assert (sheet[0, 0], sheet[0, 39 * 4]) == (0, 255)
+
+
+def test_markup_stays_text(tmp_path: Path) -> None:
+    harmless, _ = written(tmp_path, labels=["a"] * 40, hover={"b": ["c"] * 40}, ids=["d"] * 40)
+    page, about = written(
+        tmp_path, labels=[EVIL] * 40, hover={EVIL: [EVIL] * 40}, ids=[EVIL] * 40, title=EVIL
+    )
+    assert page.tags == harmless.tags
+    assert page.heading == EVIL
+    assert about["names"] == [EVIL]
+    assert about["columns"] == [{"name": EVIL, "texts": [EVIL]}]
+    assert about["ids"] == [EVIL] * 40
+
+
+def test_nothing_is_fetched_from_elsewhere(tmp_path: Path) -> None:
+    html.write(MAP, tmp_path / "map.html")
+    page = (tmp_path / "map.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in page
+    outside = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert "http:" not in outside
+    assert "https:" not in outside
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"labels": ["a"]}, "labels must have one entry for each of the 40 points"),
+        ({"ids": ["a"]}, "ids must have one entry for each of the 40 points; got 1"),
+        ({"hover": {"size": [1, 2]}}, r"hover\['size'\] must have one entry .* got 2"),
+        ({"hover": [1] * 40}, "DataFrame or a mapping of names to columns; got list"),
+        ({"images": np.zeros((40, 64))}, r"shape \(40, height, width\).*got shape \(40, 64\)"),
+        ({"images": np.zeros((39, 8, 8))}, r"got shape \(39, 8, 8\)"),
+        ({"images": np.zeros((40, 8, 8, 2))}, r"got shape \(40, 8, 8, 2\)"),
+        ({"images": np.full((40, 8, 8), np.nan)}, "finite numbers"),
+        ({"Y": MAP[:, :1]}, r"got shape \(40, 1\)"),
+    ],
+)
+def test_wrong_input(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        html.write(wrong.pop("Y", MAP), tmp_path / "map.html", **wrong)
+    assert not list(tmp_path.iterdir())
