@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import acctsne
+import acctsne.io
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -27,7 +28,13 @@ def test_doctests(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["TSNE", "build_info", *(f"quality.{name}" for name in acctsne.quality.__all__)]
+    "name",
+    [
+        "TSNE",
+        "build_info",
+        *(f"quality.{name}" for name in acctsne.quality.__all__),
+        *(f"io.{name}" for name in ("read", "read_labels", "write")),
+    ],
 )
 def test_every_public_name_has_an_example(name: str) -> None:
     documented: object = acctsne
