@@ -10,6 +10,7 @@ import pytest
 
 import acctsne
 import acctsne.io
+import acctsne.scanpy
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -32,8 +33,11 @@ def test_doctests(name: str) -> None:
     [
         "TSNE",
         "build_info",
+        "patch_sklearn",
+        "unpatch_sklearn",
         *(f"quality.{name}" for name in acctsne.quality.__all__),
         *(f"io.{name}" for name in ("read", "read_labels", "write")),
+        "scanpy.tsne",
     ],
 )
 def test_every_public_name_has_an_example(name: str) -> None:

@@ -17,7 +17,9 @@ def test_public_names() -> None:
         "__version__",
         "build_info",
         "nearest_neighbors",
+        "patch_sklearn",
         "quality",
+        "unpatch_sklearn",
     }
     for name in acctsne.__all__:
         assert hasattr(acctsne, name)
