@@ -10,8 +10,10 @@ import pytest
 
 import acctsne
 import acctsne.html
+import acctsne.io
 import acctsne.movie
 import acctsne.plot
+import acctsne.scanpy
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -44,6 +46,8 @@ CONSTRUCTORS = [name for name in vars(acctsne.Affinities) if name.startswith("fr
         *(f"plot.{name}" for name in acctsne.plot.__all__),
         *(f"html.{name}" for name in acctsne.html.__all__),
         *(f"movie.{name}" for name in acctsne.movie.__all__),
+        *(f"io.{name}" for name in acctsne.io.__all__ if name.islower()),
+        *(f"scanpy.{name}" for name in acctsne.scanpy.__all__),
     ],
 )
 def test_every_public_name_has_an_example(name: str) -> None:

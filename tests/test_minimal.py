@@ -20,7 +20,9 @@ def test_public_names() -> None:
         "build_info",
         "init",
         "nearest_neighbors",
+        "patch_sklearn",
         "quality",
+        "unpatch_sklearn",
     }
     for name in acctsne.__all__:
         assert hasattr(acctsne, name)

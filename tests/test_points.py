@@ -7,7 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from acctsne._points import Quantized, categories, check_points, check_values, require
+from acctsne._extras import require
+from acctsne._points import Quantized, categories, check_points, check_values
 
 
 @pytest.mark.parametrize(

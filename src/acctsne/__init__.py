@@ -10,6 +10,7 @@ from acctsne._affinities import Affinities
 from acctsne._build import build_info
 from acctsne._embedding import Embedding
 from acctsne._neighbors import nearest_neighbors
+from acctsne._patch import patch_sklearn, unpatch_sklearn
 from acctsne._tsne import TSNE
 
 __version__ = "0.1.0"
@@ -22,5 +23,7 @@ __all__ = [
     "build_info",
     "init",
     "nearest_neighbors",
+    "patch_sklearn",
     "quality",
+    "unpatch_sklearn",
 ]

@@ -1,6 +1,5 @@
 """What every picture begins with: checked points, and categories from any kind of labels."""
 
-import importlib
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -49,19 +48,6 @@ class Quantized:
     def points(self) -> npt.NDArray[np.float32]:
         """Coordinates again, within half a step."""
         return (self.low + self.step * self.steps).astype(np.float32)
-
-
-def require(package: str, extra: str) -> Any:
-    """Import an optional package, or say in one line how to get it."""
-    top = package.partition(".")[0]
-    try:
-        return importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != top:
-            raise  # the package is there, but something that it needs is not
-        raise ModuleNotFoundError(
-            f"{top} is not installed: pip install 'acctsne[{extra}]'", name=top
-        ) from None
 
 
 def check_points(Y: Any) -> Array:

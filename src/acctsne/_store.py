@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
+
+from acctsne._files import replacing
 
 if TYPE_CHECKING:
     from acctsne._tsne import TSNE
@@ -32,21 +33,10 @@ def write_archive(
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> None:
     """Write arrays and JSON settings; whatever was at `path` stays until all is written."""
-    target = Path(path)
     header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "settings": settings}
     header_json = np.array(json.dumps(header))
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, header=header_json, **arrays)
-        # As open() would have made it: mkstemp leaves it to the owner alone.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with replacing(Path(path)) as beside, beside.open("wb") as file:
+        np.savez(file, allow_pickle=False, header=header_json, **arrays)
 
 
 def read_archive(

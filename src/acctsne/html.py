@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne._colors import MISSING, SINGLE, categorical, hex_codes
-from acctsne._points import Categories, Quantized, categories, check_points, require
+from acctsne._extras import require
+from acctsne._points import Categories, Quantized, categories, check_points
 
 __all__ = ["write"]
 

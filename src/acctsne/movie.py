@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter1d
 
-from acctsne._points import Quantized, categories, check_points, require
+from acctsne._extras import require
+from acctsne._points import Quantized, categories, check_points
 from acctsne.html import fill
 from acctsne.plot import MAX_NAMES, marker, scatter
 

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne._colors import MISSING, SINGLE, categorical, from_hex
+from acctsne._extras import require
 from acctsne._placement import island_medians, spread
-from acctsne._points import Categories, categories, check_points, check_values, require
+from acctsne._points import Categories, categories, check_points, check_values
 from acctsne._shading import pixel_of, shade
 
 if TYPE_CHECKING:

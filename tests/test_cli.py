@@ -1,0 +1,360 @@
+"""The command `acctsne`, run as a user would, mostly in this process to save time."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anndata
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import acctsne
+from acctsne import TSNE, io, quality
+from acctsne.cli import main, make_parser
+
+Array = npt.NDArray[Any]
+COMMAND = [sys.executable, "-m", "acctsne"]
+# The fewest iterations allowed, not all of them exaggerated.
+FAST = ["--max-iter", "250", "--early-exaggeration-iter", "100", "--seed", "0", "--quiet"]
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path, digits: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch) -> Path:
+    X, y = digits[0][:150], digits[1][:150]
+    np.save(tmp_path / "data.npy", X)
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    np.save(tmp_path / "y.npy", y)
+    names = ",".join([*(f"p{i}" for i in range(64)), "digit"])
+    text = "\n".join(
+        ",".join(f"{v:g}" for v in (*row, label)) for row, label in zip(X, y, strict=True)
+    )
+    (tmp_path / "data.csv").write_text(f"{names}\n{text}\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def expected(X: Array, **parameters: Any) -> Array:
+    tsne = TSNE(max_iter=250, early_exaggeration_iter=100, random_state=0, **parameters)
+    fitted: Array = tsne.fit_transform(X)
+    return fitted
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run what must fail; return what was said about it, one line."""
+    assert main([*arguments]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "Traceback" not in printed.err
+    line = printed.err.splitlines()[-1]
+    assert line.startswith("acctsne: error: ")
+    return line
+
+
+# embed
+
+
+@pytest.mark.parametrize("output", ["map.npy", "map.csv", "map.parquet"])
+def test_embed(folder: Path, digits: tuple[Array, Array], output: str) -> None:
+    assert main(["embed", "data.npz", "-o", output, *FAST]) == 0
+    written = io.read(output)
+    np.testing.assert_array_equal(written.X.astype(np.float32), expected(digits[0][:150]))
+    if output != "map.npy":
+        assert written.labels is not None
+        np.testing.assert_array_equal(written.labels, digits[1][:150])
+
+
+def test_embed_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embed", "data.csv", "--labels", "digit", "-o", "-", *FAST]) == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert lines[0] == "x,y,label"
+    assert len(lines) == 151
+    assert printed.err == ""
+
+
+def test_notes_are_on_stderr(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embed", "data.npz", "-o", "map.npy", "--max-iter", "250"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "150 samples, 64 features" in printed.err
+    assert "labels: y, 10 different" in printed.err
+
+
+def test_json_summary(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embed", "data.npz", "-o", "map.npy", "--json", "--perplexity", "20", *FAST]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["n_samples"] == 150
+    assert summary["n_features"] == 64
+    assert summary["labels"] == "y"
+    assert summary["iterations"] == 250
+    assert summary["interrupted"] is False
+    assert summary["parameters"] == {
+        "perplexity": 20,
+        "max_iter": 250,
+        "early_exaggeration_iter": 100,
+        "random_state": 0,
+    }
+    assert summary["files"] == ["map.npy"]
+    exact = quality.exact_kl(np.load("data.npy"), np.load("map.npy"), 20)
+    assert summary["kl_divergence"] == pytest.approx(exact, rel=1e-3)
+    assert summary["seconds"] > 0
+
+
+def test_every_parameter_of_the_estimator_is_an_option() -> None:
+    # Defined by the estimator alone: whoever adds a parameter has added the option.
+    commands: Any = next(a.choices for a in make_parser()._actions if a.choices)
+    embed = commands["embed"]
+    offered = {flag for action in embed._actions for flag in action.option_strings}
+    for name in TSNE().get_params():
+        if name not in ("verbose", "callback", "callback_every"):
+            assert f"--{name.replace('_', '-')}" in offered
+    assert {"--threads", "--seed"} <= offered
+    assert all(action.help for action in embed._actions)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "value"),
+    [
+        ("perplexity", "12.5", 12.5),
+        ("learning-rate", "auto", "auto"),
+        ("learning-rate", "80", 80),
+        ("metric", "cosine", "cosine"),
+        ("metric-params", '{"p": 3}', {"p": 3}),
+        ("metric-params", "none", None),
+        ("method", "barnes_hut", "barnes_hut"),
+        ("dtype", "float64", "float64"),
+        ("threads", "2", 2),
+        ("seed", "7", 7),
+    ],
+)
+def test_values_of_options(option: str, text: str, value: Any) -> None:
+    options = vars(make_parser().parse_args(["embed", "x.npy", "-o", "y.npy", f"--{option}", text]))
+    name = {"threads": "n_jobs", "seed": "random_state"}.get(option, option.replace("-", "_"))
+    assert options[f"tsne_{name}"] == value
+
+
+def test_initial_layout_from_a_file(folder: Path, digits: tuple[Array, Array]) -> None:
+    init = np.random.default_rng(0).normal(size=(150, 2))
+    np.save("init.npy", init)
+    arguments = ["--init", "init.npy", "--metric", "cosine", "--dtype", "float64"]
+    assert main(["embed", "data.npy", "-o", "map.npy", *arguments, *FAST]) == 0
+    ours = expected(digits[0][:150], init=init, metric="cosine", dtype=np.float64)
+    np.testing.assert_array_equal(np.load("map.npy"), ours)
+
+
+def test_labels_from_anywhere(folder: Path) -> None:
+    for arguments in (["data.csv", "--labels", "digit"], ["data.npy", "--labels", "y.npy"]):
+        assert main(["embed", *arguments, "-o", "map.csv", *FAST]) == 0
+        labels = io.read("map.csv").labels
+        assert labels is not None
+        np.testing.assert_array_equal(labels, np.load("y.npy"))
+
+
+def test_columns(folder: Path, digits: tuple[Array, Array]) -> None:
+    chosen = "p10,p20,p30"
+    assert main(["embed", "data.csv", "--columns", chosen, "-o", "map.npy", *FAST]) == 0
+    three = np.ascontiguousarray(digits[0][:150, [10, 20, 30]])
+    np.testing.assert_array_equal(np.load("map.npy"), expected(three))
+
+
+def test_h5ad(folder: Path, digits: tuple[Array, Array]) -> None:
+    cells = anndata.AnnData(digits[0][:150], obsm={"X_pca": digits[0][:150, :10]})
+    cells.obs["kind"] = digits[1][:150].astype(str)
+    cells.write_h5ad("cells.h5ad")
+    given = ["cells.h5ad", "--key", "X_pca", "--labels", "kind"]
+    assert main(["embed", *given, "-o", "cells.h5ad", *FAST]) == 0
+    made = anndata.read_h5ad("cells.h5ad")
+    np.testing.assert_array_equal(made.obsm["X_tsne"], expected(cells.obsm["X_pca"]))
+    np.testing.assert_array_equal(made.X, cells.X)
+
+
+# Mistakes: one line, exit code 1 or 2, nothing overwritten.
+
+
+def test_failures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("map.npy").write_text("precious")
+    Path("holed.csv").write_text("a,b\n1,2\n3,\n")
+    np.save("short.npy", np.zeros(7))
+    for arguments, said in [
+        (["absent.npy"], "absent.npy: no such file"),
+        (["holed.csv"], "holed.csv: row 3, column 'b': missing value"),
+        (["data.npy", "--perplexity", "150"], "perplexity (150) must be less than n_samples (150)"),
+        (["data.npy", "--labels", "short.npy"], "short.npy: 7 labels for 150 samples"),
+        (["data.csv", "--labels", "colour"], "data.csv: no column 'colour'"),
+        (["data.npy", "--init", "pca", "--metric", "precomputed"], 'init="pca" cannot be used'),
+        (["data.npy", "--dtype", "int8"], "dtype must be numpy.float32 or numpy.float64"),
+    ]:
+        assert said in failure(capsys, "embed", *arguments, "-o", "map.npy", *FAST)
+        assert Path("map.npy").read_text() == "precious"
+
+
+def test_outputs_are_checked_before_the_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments, said in [
+        (["-o", "map.xls"], "map.xls: cannot write '.xls'"),
+        (["-o", "absent/map.npy"], "absent/map.npy: no such folder"),
+        (["--plot", "map.jpg"], "map.jpg: cannot write '.jpg'; choose one of .png, .pdf, .svg"),
+        (["--html", "map.png"], "map.png: cannot write '.png'; choose one of .html"),
+        (["--movie", "map.avi"], "choose one of .gif, .mp4, .html"),
+        (["--map", "map.pkl"], "choose one of .npz"),
+    ]:
+        # The data does not exist either: it is not looked at.
+        assert said in failure(capsys, "embed", "absent.npy", *arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["frobnicate"],
+        ["embed"],
+        ["embed", "data.npy"],
+        ["embed", "data.npy", "-o", "-", "--json"],
+        ["embed", "data.npy", "-o", "map.npy", "--perplexity", "-3"],
+        ["embed", "data.npy", "-o", "map.npy", "--max-iter", "10"],
+        ["embed", "data.npy", "-o", "map.npy", "--method", "magic"],
+        ["plot", "map.npy"],
+    ],
+)
+def test_usage_errors(
+    folder: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: acctsne" in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    said = failure(capsys, "embed", "data.npy", "-o", "map.parquet")
+    assert said.endswith("pyarrow is not installed; run: pip install 'acctsne[parquet]'")
+
+
+def test_ctrl_c_keeps_the_map_if_asked(folder: Path) -> None:
+    arguments = ["embed", "data.npy", "-o", "map.npy", "--keep-partial", "--json"]
+    endless = ["--max-iter", "100000000", "--n-iter-without-progress", "100000000"]
+    with subprocess.Popen(
+        [*COMMAND, *arguments, *endless, "--min-grad-norm", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stderr is not None
+        # Progress is on stderr, every 50 iterations; then it is well on its way.
+        while "iteration 100" not in running.stderr.readline():
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "writing the map so far" in err
+    assert "Traceback" not in err
+    summary = json.loads(out)
+    assert summary["interrupted"] is True
+    assert summary["iterations"] >= 100
+    Y = np.load("map.npy")
+    assert Y.shape == (150, 2)
+    assert np.isfinite(Y).all()
+
+
+def test_a_reader_that_stops_is_no_failure_to_shout_about(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(
+            [*COMMAND, "info"], stdout=closed, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == ""
+
+
+# The other commands
+
+
+def test_score(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embed", "data.npz", "-o", "map.csv", *FAST]) == 0
+    assert main(["score", "data.npz", "map.csv", "--json", "--neighbors", "5"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    X, Y, y = np.load("data.npy"), io.read("map.csv").X, np.load("y.npy")
+    assert figures == pytest.approx(
+        {
+            "exact KL divergence": quality.exact_kl(X, Y),
+            "force error, auto": quality.force_error(Y, "auto"),
+            "5-neighbour preservation": quality.neighbor_preservation(X, Y, 5),
+            "5-neighbour label agreement": quality.label_agreement(Y, y, 5),
+        },
+        abs=1e-5,
+    )
+    assert main(["score", "data.npy", "map.csv"]) == 0
+    assert "10-neighbour label agreement" in capsys.readouterr().out
+    np.save("few.npy", Y[:100])
+    assert "100 points for the 150 samples" in failure(capsys, "score", "data.npy", "few.npy")
+
+
+def test_info(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["acctsne"] == acctsne.__version__
+    assert told["simd_level"] == acctsne.build_info()["simd_level"]
+    assert main(["info"]) == 0
+    assert "simd_level" in capsys.readouterr().out
+
+
+def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--output", "out"]) == 0
+    assert "KL divergence, exact" in capsys.readouterr().out
+    assert Path("out/digits.png").is_file()
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"acctsne {acctsne.__version__}\n"
+
+
+# Pictures and maps for new points: that the commands hand over what they should.
+
+
+def test_pictures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = ["--plot", "map.png", "--html", "map.html", "--movie", "fit.gif"]
+    assert main(["embed", "data.npz", "-o", "map.csv", *pictures, *FAST]) == 0
+    assert Path("map.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("fit.gif").read_bytes().startswith(b"GIF8")
+    assert "<html" in Path("map.html").read_text()
+
+    assert main(["plot", "map.csv", "-o", "other.svg", "--title", "Digits"]) == 0
+    assert "<svg" in Path("other.svg").read_text()
+    np.save("weights.npy", np.linspace(0, 1, 150))
+    assert main(["plot", "map.csv", "-o", "weights.pdf", "--values", "weights.npy"]) == 0
+    assert Path("weights.pdf").read_bytes().startswith(b"%PDF")
+
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert main(["view", "map.csv", "-o", "page.html", "--no-browser"]) == 0
+    assert opened == []
+    assert main(["view", "map.csv"]) == 0
+    assert opened == [(folder / "map.html").as_uri()]
+
+
+def test_transform(folder: Path) -> None:
+    assert main(["embed", "data.npy", "-o", "map.npy", "--map", "fitted.npz", *FAST]) == 0
+    assert main(["transform", "fitted.npz", "data.npy", "-o", "again.npy"]) == 0
+    np.testing.assert_allclose(np.load("again.npy"), np.load("map.npy"), atol=1e-5)
+    X = np.load("data.npy")
+    np.save("new.npy", X[:20] + 0.01)
+    assert main(["transform", "fitted.npz", "new.npy", "-o", "new_map.csv"]) == 0
+    assert io.read("new_map.csv").X.shape == (20, 2)
+
+
+def test_transform_without_a_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = failure(capsys, "transform", "absent.npz", "data.npy", "-o", "new.npy")
+    assert "absent.npz: no such file" in said

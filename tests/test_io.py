@@ -1,0 +1,346 @@
+"""Files in and out: what is read is what was written, and what is wrong is said in one line."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anndata
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import polars
+import pytest
+import scipy.io
+import scipy.sparse
+
+from acctsne import io
+from acctsne._extras import require
+from acctsne._files import replacing
+
+Array = npt.NDArray[Any]
+
+X = np.random.default_rng(7).normal(size=(12, 3))
+LABELS = np.array(list("abcabcabcabc"))
+FRAME = pd.DataFrame(X, columns=["u", "v", "w"]).assign(species=LABELS)
+
+
+def save_csv(path: Path) -> None:
+    FRAME.to_csv(path, index=False)
+
+
+def save_tsv(path: Path) -> None:
+    FRAME.to_csv(path, index=False, sep="\t")
+
+
+def save_npz(path: Path) -> None:
+    np.savez(path, X=X, label=LABELS)
+
+
+def save_h5ad(path: Path) -> None:
+    obs = pd.DataFrame({"species": pd.Categorical(LABELS)}, index=[f"cell{i}" for i in range(12)])
+    made = anndata.AnnData(scipy.sparse.csr_matrix(X), obs=obs, obsm={"X_pca": X[:, :2]})
+    made.write_h5ad(path)
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "x.npy": lambda path: np.save(path, X),
+    "x.npz": save_npz,
+    "x.csv": save_csv,
+    "x.csv.gz": save_csv,
+    "x.tsv": save_tsv,
+    "x.parquet": lambda path: FRAME.to_parquet(path),
+    "x.feather": lambda path: FRAME.to_feather(path),
+    "x.arrow": lambda path: polars.from_pandas(FRAME).write_ipc(path),
+    "x.mtx": lambda path: scipy.io.mmwrite(path, X),
+    "x.h5ad": save_h5ad,
+}
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    for name, save in WRITERS.items():
+        save(tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_other_libraries_wrote_is_read(folder: Path, name: str) -> None:
+    data = io.read(folder / name)
+    dense = data.X.toarray() if scipy.sparse.issparse(data.X) else data.X
+    np.testing.assert_allclose(dense, X, rtol=1e-14)
+    if name in ("x.npy", "x.mtx", "x.h5ad"):
+        assert data.labels is None
+    else:
+        assert data.labels is not None
+        assert data.labels.tolist() == LABELS.tolist()
+        assert data.label_name == ("label" if name == "x.npz" else "species")
+
+
+def test_npy_is_memory_mapped(folder: Path) -> None:
+    assert isinstance(io.read(folder / "x.npy").X, np.memmap)
+
+
+@pytest.mark.parametrize("matrix", [scipy.sparse.csr_matrix, scipy.sparse.csc_matrix])
+def test_sparse_npz(tmp_path: Path, matrix: Any) -> None:
+    sparse = matrix(np.diag([1.0, 2.0, 3.0]))
+    scipy.sparse.save_npz(tmp_path / "x.npz", sparse)
+    read = io.read(tmp_path / "x.npz").X
+    assert read.format == "csr"
+    np.testing.assert_array_equal(read.toarray(), sparse.toarray())
+
+
+def test_sparse_mtx_may_be_compressed(tmp_path: Path) -> None:
+    sparse = scipy.sparse.coo_matrix(np.diag([1.0, 2.0, 3.0]))
+    scipy.io.mmwrite(tmp_path / "x.mtx", sparse)
+    (tmp_path / "x.mtx.gz").write_bytes(gzip.compress((tmp_path / "x.mtx").read_bytes()))
+    np.testing.assert_array_equal(io.read(tmp_path / "x.mtx.gz").X.toarray(), sparse.toarray())
+
+
+def test_h5ad_keys(folder: Path) -> None:
+    data = io.read(folder / "x.h5ad", key="X_pca", labels="species")
+    np.testing.assert_array_equal(data.X, X[:, :2])
+    assert data.labels is not None
+    assert data.labels.tolist() == LABELS.tolist()
+
+
+# How tables are understood.
+
+
+def table(folder: Path, text: str, name: str = "t.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "features", "labels"),
+    [
+        ("1,2\n3,4\n", [[1, 2], [3, 4]], None),
+        ("a,b\n1,2\n3,4\n", [[1, 2], [3, 4]], None),
+        ("1,2,x\n3,4,y\n", [[1, 2], [3, 4]], ["x", "y"]),
+        ("a,label\n1,7\n3,9\n", [[1], [3]], [7, 9]),
+        ("0,1,label\n1,2,x\n3,4,y\n", [[1, 2], [3, 4]], ["x", "y"]),
+        # As pandas writes an array: numbers for names, and the names of rows first.
+        (",0,1\n0,1.5,2\n1,3,4\n", [[1.5, 2], [3, 4]], None),
+        ("0,1,2,3,4\n5,6,7,8,9\n", [[5, 6, 7, 8, 9]], None),
+        ("0,1\n1,0\n", [[0, 1], [1, 0]], None),
+        # As R's write.csv does.
+        ('"","u","v"\n"r1",1,2\n"r2",3,4\n', [[1, 2], [3, 4]], None),
+        ("a;b\n1;2\n3;4\n", [[1, 2], [3, 4]], None),
+        ('a,name\n1,"x, y"\n3,"z"\n', [[1], [3]], ["x, y", "z"]),
+        ("\ufeffa,b\n1,2\n\n3,4\n", [[1, 2], [3, 4]], None),
+        ("\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], None),
+        ("# a,b\n1e3,-2\n3,4\n", [[1000, -2], [3, 4]], None),
+    ],
+)
+def test_header_and_labels_are_detected(
+    tmp_path: Path, text: str, features: list[list[float]], labels: list[str] | None
+) -> None:
+    data = io.read(table(tmp_path, text))
+    assert data.X.tolist() == features
+    assert (None if data.labels is None else data.labels.tolist()) == labels
+
+
+def test_columns_can_be_named(tmp_path: Path) -> None:
+    path = table(tmp_path, "id,a,b,kind,group\nq,1,2,x,5\nr,3,4,y,6\n")
+    data = io.read(path, labels="kind", drop=["id", "group"])
+    assert data.X.tolist() == [[1, 2], [3, 4]]
+    assert data.label_name == "kind"
+    assert io.read(path, columns=["b"], labels="group").X.tolist() == [[2], [4]]
+
+
+def test_detection_can_be_overruled(tmp_path: Path) -> None:
+    path = table(tmp_path, "0,1\n1,2\n")
+    assert io.read(path, header=True).X.tolist() == [[1, 2]]
+    path = table(tmp_path, "0,1,2,3,4\n5,6,7,8,9\n")
+    assert io.read(path, header=False).X.tolist() == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+
+
+def test_labels_in_their_own_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", LABELS)
+    assert io.read_labels(tmp_path / "y.npy", 12).tolist() == LABELS.tolist()
+    for text in ("9\n10\n9\n", "digit\n9\n10\n9\n"):
+        assert io.read_labels(table(tmp_path, text), 3).tolist() == [9, 10, 9]
+    both = table(tmp_path, "a,class\n1,x\n2,y\n")
+    assert io.read_labels(both, 2).tolist() == ["x", "y"]
+    with pytest.raises(io.DataError, match="2 labels for 3 samples"):
+        io.read_labels(both, 3)
+
+
+# What is wrong is said in one line with file, row and column.
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n3,oops\n", "t.csv: row 3, column 'b': 'oops' is not a number"),
+        ("a,b\n1,2\n3,\n", "t.csv: row 3, column 'b': missing value"),
+        ("a,b\n1,2\n3,NA\n", "t.csv: row 3, column 'b': 'NA' is not a number"),
+        ("a,b\n1,nan\n3,4\n", "t.csv: row 2, column 'b': nan is not a finite number"),
+        ("1,2\n3,inf\n", "t.csv: row 2, column 'column 2': inf is not a finite number"),
+        ("a,b\n1,2\n3,4,5\n", "t.csv: row 3 has 3 columns instead of 2"),
+        ("a,b\n1,2\n3\n", "t.csv: row 3 has 1 columns instead of 2"),
+        ("a,kind\n1,x\n3,y,5\n", "t.csv: row 3 has 3 columns instead of 2"),
+        ("a,b\n1\n3,4\n", "t.csv: row 2 has 1 columns instead of 2"),
+        ("", "t.csv: the file is empty"),
+        ("id,kind,a\nq,x,1\nr,y,2\n", "t.csv: column 'id', 'kind' holds text"),
+        ("kind\nx\ny\n", "t.csv: column 'kind' holds text"),
+    ],
+)
+def test_bad_tables(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(io.DataError) as caught:
+        io.read(table(tmp_path, text))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def with_a_hole(value: float) -> Array:
+    holed = X.copy()
+    holed[4, 1] = value
+    return holed
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.zeros(5), "an array of shape (5,)"),
+        (np.zeros((2, 3, 4)), "an array of shape (2, 3, 4)"),
+        (np.zeros((0, 3)), "an empty array of shape (0, 3)"),
+        (np.full((3, 2), "a"), "values of type <U1; numbers are needed"),
+        (np.zeros((3, 2), dtype=complex), "values of type complex128"),
+        (with_a_hole(np.nan), "row 5, column 2: missing value"),
+        (with_a_hole(-np.inf), "row 5, column 2: -inf is not a finite number"),
+    ],
+)
+def test_bad_arrays(tmp_path: Path, array: Array, said: str) -> None:
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(io.DataError) as caught:
+        io.read(tmp_path / "x.npy")
+    assert f"x.npy: {said}" in str(caught.value)
+
+
+def test_missing_values_elsewhere(tmp_path: Path) -> None:
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(with_a_hole(np.nan)))
+    with pytest.raises(io.DataError, match=r"x\.npz: row 5, column 2: missing value"):
+        io.read(tmp_path / "x.npz")
+    polars.DataFrame({"a": [1.0, 2.0], "b": [3.0, None]}).write_parquet(tmp_path / "x.parquet")
+    with pytest.raises(io.DataError, match=r"x\.parquet: row 2, column 'b': missing value"):
+        io.read(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_truncated_files(folder: Path, name: str) -> None:
+    path = folder / name
+    whole = path.read_bytes()
+    # Within a number of the last but one row; binary formats have their tables at the end.
+    path.write_bytes(whole[: -30 if name in ("x.csv", "x.tsv") else -50])
+    with pytest.raises(io.DataError) as caught:
+        io.read(path)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.parquet", "x.feather", "x.h5ad", "x.mtx"])
+def test_files_of_another_kind(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("This is a letter.\n")
+    with pytest.raises(io.DataError, match=f"{name}: not a readable"):
+        io.read(tmp_path / name)
+
+
+def test_pickles_are_refused(tmp_path: Path) -> None:
+    pickled = np.array([[1, "a"]], dtype=object)
+    np.save(tmp_path / "x.npy", pickled, allow_pickle=True)
+    with pytest.raises(io.DataError, match=r"x\.npy: not a readable npy file: .*Python objects"):
+        io.read(tmp_path / "x.npy")
+    np.savez(tmp_path / "x.npz", X=pickled)
+    with pytest.raises(io.DataError, match=r"x\.npz: .*allow_pickle=False"):
+        io.read(tmp_path / "x.npz")
+
+
+def test_what_is_not_there(folder: Path) -> None:
+    with pytest.raises(io.DataError, match="no such file"):
+        io.read(folder / "absent.npy")
+    with pytest.raises(io.DataError, match=r"unknown suffix '\.xls'; known are \.npy"):
+        io.read(folder / "x.xls")
+    with pytest.raises(io.DataError, match="no column 'colour'; there are 'u', 'v', 'w'"):
+        io.read(folder / "x.csv", labels="colour")
+    with pytest.raises(io.DataError, match="no array 'Z'; there are X, label"):
+        io.read(folder / "x.npz", key="Z")
+    with pytest.raises(io.DataError, match="no 'X_umap' in obsm; there are X_pca"):
+        io.read(folder / "x.h5ad", key="X_umap")
+    with pytest.raises(io.DataError, match="no 'kind' in obs"):
+        io.read(folder / "x.h5ad", labels="kind")
+    np.savez(folder / "two.npz", A=X, B=X)
+    with pytest.raises(io.DataError, match="2 two-dimensional arrays among A, B; choose one"):
+        io.read(folder / "two.npz")
+
+
+# Writing.
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", [name for name in WRITERS if not name.endswith(".gz")])
+def test_round_trip(tmp_path: Path, name: str, dtype: Any) -> None:
+    Y = X.astype(dtype)
+    io.write(tmp_path / name, Y, labels=LABELS)
+    back = io.read(tmp_path / name, key=io.OBSM_KEY if name == "x.h5ad" else None)
+    np.testing.assert_array_equal(back.X.astype(dtype), Y)
+    if name not in ("x.npy", "x.mtx", "x.h5ad"):
+        assert back.labels is not None
+        assert back.labels.tolist() == LABELS.tolist()
+
+
+def test_labels_with_delimiters_come_back(tmp_path: Path) -> None:
+    labels = np.array(['a,b\t"c"', "d\ne"] * 6)
+    for name in ("x.csv", "x.tsv"):
+        io.write(tmp_path / name, X, labels=labels)
+        read = io.read(tmp_path / name).labels
+        assert read is not None
+        assert read.tolist() == labels.tolist()
+
+
+def test_h5ad_keeps_all_else(folder: Path) -> None:
+    io.write(folder / "out.h5ad", X[:, :2], source=folder / "x.h5ad")
+    before, after = (anndata.read_h5ad(folder / name) for name in ("x.h5ad", "out.h5ad"))
+    np.testing.assert_array_equal(after.obsm["X_tsne"], X[:, :2])
+    np.testing.assert_array_equal(after.obsm["X_pca"], before.obsm["X_pca"])
+    pd.testing.assert_frame_equal(after.obs, before.obs)
+    # Also in place, and over an older embedding.
+    io.write(folder / "out.h5ad", X[:, 1:], source=folder / "out.h5ad")
+    np.testing.assert_array_equal(anndata.read_h5ad(folder / "out.h5ad").obsm["X_tsne"], X[:, 1:])
+
+
+def test_suffixes_in_capitals(tmp_path: Path) -> None:
+    for name in ("X.NPY", "X.CSV", "X.TSV", "X.PARQUET"):
+        io.write(tmp_path / name, X)
+        np.testing.assert_array_equal(io.read(tmp_path / name).X, X)
+
+
+def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "map.csv"
+    path.write_text("precious")
+
+    def fail_half_way() -> None:
+        with replacing(path) as beside:
+            beside.write_text("half of it")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
+    assert [p.name for p in tmp_path.iterdir()] == ["map.csv"]
+    assert path.read_text() == "precious"
+
+
+def test_impossible_outputs(tmp_path: Path) -> None:
+    for path, said in [
+        (tmp_path / "map.xls", "cannot write '.xls'"),
+        (tmp_path / "absent" / "map.npy", "no such folder"),
+    ]:
+        with pytest.raises(io.DataError, match=said):
+            io.write(path, X)
+
+
+def test_a_missing_extra_says_what_to_install() -> None:
+    with pytest.raises(ImportError, match=r"no_such_package is not installed; run: pip install"):
+        require("no_such_package.part", "parquet")
