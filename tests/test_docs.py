@@ -2,11 +2,14 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
 
+import openTSNE
 import pytest
+import sklearn.manifold
 
 import acctsne
 import acctsne.html
@@ -84,3 +87,35 @@ def test_examples_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
 def test_images_of_a_page_exist(page: Path) -> None:
     for path in re.findall(r"!\[[^]]*\]\(([^):]+)\)", page.read_text()):
         assert (page.parent / path).is_file(), path
+
+
+FROM_OTHERS = ROOT / "docs" / "from-other-packages.md"
+
+
+def mapped_names(column: int, heading: str) -> set[str]:
+    """Names in a column of the tables of a package's parameters, without values."""
+    (section,) = re.findall(
+        rf"^## {heading}.*?(?=^## |\Z)", FROM_OTHERS.read_text(), re.MULTILINE | re.DOTALL
+    )
+    rows = [line.split("|") for line in section.splitlines() if line.count("|") == 4]
+    return {name for row in rows for name in re.findall(r"`(\w+)(?:=[^`]*)?`", row[column])}
+
+
+@pytest.mark.parametrize(
+    ("heading", "peer"), [("scikit-learn", sklearn.manifold.TSNE), ("openTSNE", openTSNE.TSNE)]
+)
+def test_every_parameter_of_a_peer_is_mapped(heading: str, peer: type) -> None:
+    assert set(inspect.signature(peer).parameters) <= mapped_names(1, heading)
+
+
+@pytest.mark.parametrize(
+    "heading", ["scikit-learn", "openTSNE", "FIt-SNE", "MulticoreTSNE", "cuML"]
+)
+def test_parameters_of_peers_are_mapped_to_ours(heading: str) -> None:
+    ours = {
+        *acctsne.TSNE().get_params(),
+        *inspect.signature(acctsne.Affinities.from_data).parameters,
+        "Affinities",
+        "set_output",
+    }
+    assert mapped_names(2, heading) <= ours

@@ -100,7 +100,9 @@ class Affinities:
         return self.values.dtype
 
     def to_scipy(self) -> csr_matrix:
-        """Return P as a SciPy matrix that shares the arrays, so must not be written to.
+        """Return P as a SciPy matrix that shares the arrays, so cannot be written to.
+
+        Its `copy()` can, which some compiled packages insist on.
 
         Returns
         -------
