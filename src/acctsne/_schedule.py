@@ -24,8 +24,11 @@ CHECK_EVERY = 50
 # Likewise while the end of early exaggeration is sought.
 SEEK_EVERY = 10
 
-# Early exaggeration whose end is sought lasts at most so many times its usual length.
-SEEK_AT_MOST = 2
+# Early exaggeration whose end is sought lasts at most so long.
+SEEK_AT_MOST = 500
+
+# Iterations of scikit-learn's early exaggeration.
+SKLEARN_EARLY = 250
 
 PerPhase = float | Sequence[float] | Literal["auto"]
 
@@ -60,14 +63,22 @@ def make_schedule(
     """Lay out the phases.
 
     "fast" takes a learning rate of N / exaggeration / 4 in each phase, so 12 times larger after
-    early exaggeration, with momentum 0.8 throughout and steps clipped (openTSNE's rule). "sklearn"
-    does what scikit-learn does: one learning rate N / early_exaggeration / 4, momentum 0.5 then
-    0.8, a restart in between.
+    early exaggeration, with momentum 0.8 throughout and steps clipped (openTSNE's rule); it ends
+    early exaggeration as soon as the KL divergence falls less fast than it did. "sklearn" does what
+    scikit-learn does: one learning rate N / early_exaggeration / 4, momentum 0.5 then 0.8, a
+    restart in between, after 250 iterations.
+
+    Exact KL divergence after 1000 iterations of MNIST-70k and Fashion-MNIST (benchmarks/
+    schedules.py): 2.741 and 2.534 with "fast", 2.784 and 2.570 with 250 iterations of early
+    exaggeration, 2.835 and 2.625 with "sklearn".
     """
     fast = kind == "fast"
-    seek = early_exaggeration_iter == "auto"
-    wanted = 250 * SEEK_AT_MOST if early_exaggeration_iter == "auto" else early_exaggeration_iter
-    early_end = min(wanted, max_iter // 2 if seek else max_iter)
+    seek = fast and early_exaggeration_iter == "auto"
+    if early_exaggeration_iter == "auto":
+        wanted = min(SEEK_AT_MOST, max_iter // 2) if fast else SKLEARN_EARLY
+    else:
+        wanted = early_exaggeration_iter
+    early_end = min(wanted, max_iter)
     late_start = early_end if late_exaggeration_start is None else late_exaggeration_start
     late_start = min(max(late_start, early_end), max_iter)
 

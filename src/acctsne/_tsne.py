@@ -132,9 +132,10 @@ class TSNE(
         at 0.8, which reaches a lower KL divergence in the same iterations; steps longer than 5 are
         shortened. "sklearn" follows scikit-learn's schedule step by step.
 
-    early_exaggeration_iter : int or "auto", default=250
+    early_exaggeration_iter : int or "auto", default="auto"
         Iterations of early exaggeration, part of `max_iter`. "auto" ends it when the KL divergence
-        has fallen fastest, after 500 iterations or half of `max_iter` at the latest.
+        has fallen fastest, after 500 iterations or half of `max_iter` at the latest; with
+        `schedule="sklearn"` it is 250.
 
     callback : callable or list of callables, default=None
         Called as `callback(iteration, kl_divergence, embedding)`, with a copy of the embedding,
@@ -287,7 +288,7 @@ class TSNE(
         angle: float = 0.5,
         n_jobs: int | None = None,
         schedule: Literal["fast", "sklearn"] = "fast",
-        early_exaggeration_iter: int | Literal["auto"] = 250,
+        early_exaggeration_iter: int | Literal["auto"] = "auto",
         callback: Callback | Sequence[Callback] | None = None,
         callback_every: int = 50,
         dtype: npt.DTypeLike = np.float32,
@@ -444,6 +445,7 @@ class TSNE(
             self.late_exaggeration_start,
         )
         self.learning_rate_ = schedule[0].learning_rate
+        self.__dict__.pop("kl_divergence_", None)  # of an earlier fit
         tasks = None
         if has_callbacks(self):
             tasks = FitTasks(self, problem.X, max(1, self.max_iter // self.callback_every))
