@@ -1,20 +1,19 @@
-"""Time the exact search for nearest neighbours against those of other packages, in one process.
+"""Time the search for nearest neighbours against those of other packages, in one process.
 
-Every contestant finds the same neighbours of the same float32 data, in alternating rounds.
+Every contestant finds the neighbours of the same float32 data, in alternating rounds; building its
+index counts. Approximate ones are first given more and more effort until their recall, from the
+exact neighbours of a sample of points, reaches the target, and are then timed at that effort.
 """
 
-import importlib
 import sys
-from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from acctsne import nearest_neighbors
+from acctsne._neighbors import query_neighbors
 from common import (
     Disturbance,
     disturbance_note,
@@ -27,75 +26,108 @@ from common import (
     table,
     write_results,
 )
+from searches import SEARCHES, Search
 
-Floats = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+Indices = npt.NDArray[Any]
+Job = tuple[Floats, int, int, int]  # data, neighbours, threads, seed
 
-
-def acctsne_exact(X: Floats, k: int, threads: int) -> Floats:
-    return np.asarray(nearest_neighbors(X, k, mode="exact", n_jobs=threads).distances)
-
-
-def brute_force(module: str) -> Callable[[Floats, int, int], Floats]:
-    def search(X: Floats, k: int, threads: int) -> Floats:
-        kind = importlib.import_module(module).NearestNeighbors
-        with threadpool_limits(threads):
-            model = kind(n_neighbors=k, algorithm="brute", n_jobs=threads).fit(X)
-            return np.asarray(model.kneighbors()[0])
-
-    return search
+DEFAULT = "acctsne,scikit-learn,scikit-learn-intelex"
+RECALL_SAMPLE = 1000
 
 
-CONTESTANTS = {
-    "acctsne": acctsne_exact,
-    "scikit-learn": brute_force("sklearn.neighbors"),
-    "scikit-learn-intelex": brute_force("sklearnex.neighbors"),
-}
+class Referee:
+    """Knows how far the true neighbours of a sample of points lie."""
+
+    def __init__(self, X: Floats, k: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self._X = X
+        self._rows = rng.choice(len(X), size=min(RECALL_SAMPLE, len(X)), replace=False)
+        # The point itself is the first of k + 1.
+        self._limits = query_neighbors(X, X[self._rows], k + 1)[1][:, -1:]
+
+    def recall(self, indices: Indices) -> float:
+        theirs = indices[self._rows]
+        differences = self._X[theirs].astype(np.float64) - self._X[self._rows][:, None]
+        own = theirs == self._rows[:, None]
+        distances = np.where(own, np.inf, np.linalg.norm(differences, axis=2))
+        return float((distances <= self._limits * (1 + 1e-6)).mean())
+
+
+def tuned(search: Search, job: Job, referee: Referee, target: float) -> int | None:
+    """Find the least effort that reaches the target, or the most there is."""
+    effort = None
+    for effort in search.efforts:
+        recall = referee.recall(search.run(*job, effort))
+        print(f"{search.name}, effort {effort}: recall {recall:.4f}", file=sys.stderr)
+        if recall >= target:
+            break
+    return effort
 
 
 def main() -> int:
     parser = make_parser(__doc__, "digits")
     parser.add_argument("--neighbors", type=positive, default=90, help="neighbours of each point")
     parser.add_argument("--repeats", type=positive, default=3, help="rounds")
+    parser.add_argument("--recall", type=float, default=0.99, help="target of approximate ones")
     parser.add_argument(
-        "--contestants",
-        default=",".join(CONTESTANTS),
-        help="comma-separated, of " + ", ".join(CONTESTANTS),
+        "--contestants", default=DEFAULT, help="comma-separated, of " + ", ".join(SEARCHES)
     )
     args = parser.parse_args()
     dataset = load_or_exit(args)
     folder = output_folder(args, "neighbors", dataset)
     names = args.contestants.split(",")
-    unknown = set(names) - set(CONTESTANTS)
+    unknown = set(names) - set(SEARCHES)
     if unknown:
         sys.exit(f"error: unknown contestants {', '.join(sorted(unknown))}")
 
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    found: dict[str, Floats] = {}
-    with Disturbance() as others, tqdm(total=args.repeats * len(names), unit="run") as bar:
+    referee = Referee(dataset.X, args.neighbors, args.seed)
+    job = dataset.X, args.neighbors, args.threads, args.seed
+    efforts: dict[str, int | None] = {}
+    for name in names:
+        try:
+            SEARCHES[name].load()
+        except ImportError:
+            print(f"{name} is not installed", file=sys.stderr)
+        else:
+            efforts[name] = tuned(SEARCHES[name], job, referee, args.recall)
+
+    seconds: dict[str, list[float]] = {name: [] for name in efforts}
+    recalls: dict[str, float] = {}
+    with Disturbance() as others, tqdm(total=args.repeats * len(efforts), unit="run") as bar:
         for _ in range(args.repeats):
-            for name in names:
+            for name, effort in efforts.items():
                 bar.set_postfix_str(name)
                 start = perf_counter()
-                try:
-                    found[name] = CONTESTANTS[name](dataset.X, args.neighbors, args.threads)
-                except ImportError:
-                    print(f"{name} is not installed", file=sys.stderr)
+                indices = SEARCHES[name].run(*job, effort)
                 seconds[name].append(perf_counter() - start)
+                recalls[name] = referee.recall(indices)
                 bar.update()
 
-    ours = median(seconds["acctsne"]) if "acctsne" in found else float("nan")
+    fastest_of_ours = [median(seconds[name]) for name in efforts if name.startswith("acctsne")]
+    ours = min(fastest_of_ours, default=float("nan"))
     rows = []
     results: list[dict[str, Any]] = []
-    for name in names:
-        if name not in found:
-            continue
+    for name, effort in efforts.items():
         took = median(seconds[name])
-        # How far the distances are from ours, which are exact: others round more.
-        difference = float(np.abs(found[name] - found["acctsne"]).max() / found["acctsne"].max())
-        results.append({"contestant": name, "seconds": seconds[name], "difference": difference})
-        rows.append([name, f"{took:.2f}", f"{took / ours:.2f}", number(difference)])
-    tables = table(["contestant", "seconds", "ratio", "largest difference"], rows)
-    settings = {"neighbors": args.neighbors, "threads": args.threads, "rounds": args.repeats}
+        results.append(
+            {
+                "contestant": name,
+                "effort": effort,
+                "seconds": seconds[name],
+                "recall": recalls[name],
+            }
+        )
+        rows.append(
+            [name, number(effort, "d"), f"{took:.2f}", f"{took / ours:.2f}", f"{recalls[name]:.4f}"]
+        )
+    tables = table(["contestant", "effort", "seconds", "ratio", "recall"], rows)
+    settings = {
+        "neighbors": args.neighbors,
+        "threads": args.threads,
+        "rounds": args.repeats,
+        "recall target": args.recall,
+    }
     note = disturbance_note([others.cores])
     write_results(
         folder, "neighbors", dataset, settings, {"runs": results}, f"{tables}\n\n{note}", None

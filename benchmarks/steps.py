@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from acctsne import _core
-from acctsne._neighbors import exact_neighbors
+from acctsne._search import exact_neighbors
 from common import (
     Disturbance,
     disturbance_note,

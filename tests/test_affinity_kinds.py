@@ -306,7 +306,7 @@ class TestFromDistances:
             (np.ones((3, 4)), {}, r"must be a square matrix of distances; got shape \(3, 4\)"),
             (-np.ones((3, 3)), {}, "D must not be negative; the smallest value is -1"),
             (np.full((3, 3), np.inf), {}, "D contains infinity"),
-            (csr_matrix(-np.ones((3, 3))), {}, "D must not be negative"),
+            (csr_matrix(-np.ones((3, 3))), {}, "row 0 of the graph has the distance -1"),
             (csr_matrix(np.diag([1.0, 2.0], 1)), {}, "row 2 of D stores no distance to another"),
             (np.ones((3, 3)), {"n_neighbors": 3}, r"between 1 and n_samples - 1 \(2\); got 3"),
             (

@@ -119,8 +119,8 @@ class TestType:
         tsne = small(method=method)
         assert_good_map(tsne.fit_transform(X), 60)
         # What the map is made from is what the same numbers as float64 give.
-        found = find_neighbors(check_problem(tsne, X))
-        expected = find_neighbors(check_problem(tsne, X.astype(np.float64)))
+        found = find_neighbors(check_problem(tsne, X))[:2]
+        expected = find_neighbors(check_problem(tsne, X.astype(np.float64)))[:2]
         np.testing.assert_array_equal(found, expected)
 
     def test_large_integers_keep_their_differences(self) -> None:

@@ -14,7 +14,8 @@ from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, _core, build_info
 from acctsne._affinities import Affinities, csr_arrays, joint_probabilities
-from acctsne._neighbors import exact_neighbors, find_neighbors
+from acctsne._neighbors import find_neighbors
+from acctsne._search import exact_neighbors
 from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
 
@@ -67,7 +68,7 @@ def test_threads_do_not_change_a_bit_of_other_metrics(
     tsne = TSNE(metric=metric, metric_params=params, method=method, perplexity=30)
     found = set()
     for threads in (1, 2, 3, 2, 3):
-        indices, squared = find_neighbors(check_problem(tsne.set_params(n_jobs=threads), X))
+        indices, squared, _ = find_neighbors(check_problem(tsne.set_params(n_jobs=threads), X))
         found.add(indices.tobytes() + squared.tobytes())
     assert len(found) == 1
 

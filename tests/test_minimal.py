@@ -67,7 +67,7 @@ def test_timings_name_every_step(some_digits: Digits) -> None:
         "kl_divergence",
         "relabel",
     }
-    assert set(timings) == steps | {"total", "iterations_barnes_hut"}
+    assert set(timings) == steps | {"total", "iterations_barnes_hut", "recall"}
     assert timings["iterations_barnes_hut"] == 250
     assert all(seconds > 0 for seconds in timings.values())
     # Steps do not overlap, so together they cannot take longer than the whole.

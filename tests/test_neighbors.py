@@ -1,4 +1,4 @@
-"""The nearest neighbours: native Euclidean search, other metrics, sparse and precomputed input."""
+"""The nearest neighbours that a fit uses: native Euclidean search, other metrics, sparse input."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,12 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
-from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from sklearn.neighbors import NearestNeighbors
 
 from acctsne import TSNE, init, quality
 from acctsne._affinities import joint_probabilities
-from acctsne._neighbors import exact_neighbors, find_neighbors
+from acctsne._neighbors import find_neighbors
+from acctsne._search import exact_neighbors
 from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
 
@@ -26,7 +27,7 @@ def native(X: Array, k: int, threads: int = 2) -> tuple[Array, Array]:
 
 
 def found_by(tsne: TSNE, X: Any) -> tuple[Array, Array]:
-    return find_neighbors(check_problem(tsne, X))
+    return find_neighbors(check_problem(tsne, X))[:2]
 
 
 def affinities_by(tsne: TSNE, X: Any) -> Array:
@@ -187,43 +188,6 @@ def test_sparse_equals_dense(method: str) -> None:
     P = affinities_by(tsne, csr_matrix(X))
     np.testing.assert_allclose(P, affinities_by(tsne, X), atol=1e-12, rtol=1e-7)
     assert np.isfinite(tsne.set_params(max_iter=250).fit_transform(csr_matrix(X))).all()
-
-
-@pytest.mark.parametrize("method", ["barnes_hut", "exact"])
-def test_precomputed_equals_direct(method: str) -> None:
-    X = np.random.default_rng(0).normal(size=(90, 4))
-    direct = TSNE(method=method, perplexity=7, dtype=np.float64)
-    given = TSNE(method=method, perplexity=7, dtype=np.float64, metric="precomputed", init="random")
-    P = affinities_by(given, cdist(X, X))
-    np.testing.assert_allclose(P, affinities_by(direct, X), atol=1e-15, rtol=1e-7)
-
-
-def test_precomputed_sparse_graph_equals_direct() -> None:
-    X = np.random.default_rng(0).normal(size=(90, 4))
-    # As KNeighborsTransformer makes it: one neighbour more than int(3 * 7 + 1), for the self edge.
-    graph = kneighbors_graph(X, 23, mode="distance", include_self=True)
-    direct = TSNE(perplexity=7, dtype=np.float64)
-    given = TSNE(perplexity=7, dtype=np.float64, metric="precomputed", init="random")
-    P = affinities_by(given, graph)
-    np.testing.assert_allclose(P, affinities_by(direct, X), atol=1e-15, rtol=1e-7)
-
-
-def test_precomputed_sparse_graph_keeps_zero_distances() -> None:
-    # Duplicates are stored zeros in the graph; they are neighbours, not missing entries.
-    X = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 2, axis=0)
-    graph = kneighbors_graph(X, 17, mode="distance", include_self=True)
-    tsne = TSNE(perplexity=5, metric="precomputed", init="random")
-    indices, squared = found_by(tsne, graph)
-    np.testing.assert_array_equal(indices[:, 0], np.arange(60) ^ 1)
-    assert not squared[:, 0].any()
-
-
-def test_graph_with_too_few_neighbors() -> None:
-    X = np.random.default_rng(0).normal(size=(50, 3))
-    graph = kneighbors_graph(X, 5, mode="distance")
-    tsne = TSNE(perplexity=5, metric="precomputed", init="random")
-    with pytest.raises(ValueError, match=r"17 neighbors per samples are required.* only 5"):
-        tsne.fit(graph)
 
 
 def test_metric_that_gives_no_number() -> None:

@@ -118,7 +118,9 @@ void run_native(int threads, Body&& body) {
   run_native(threads, poll, body);
 }
 
-// steps.cpp: the steps as functions. optimizer.cpp: the gradient descent as a class.
+// neighbors.cpp and steps.cpp: the steps as functions. optimizer.cpp: the gradient descent as a
+// class.
+void bind_neighbors(nb::module_& m);
 void bind_steps(nb::module_& m);
 void bind_optimizers(nb::module_& m);
 

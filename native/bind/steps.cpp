@@ -5,48 +5,12 @@
 #include "bind/native_call.hpp"
 #include "forces/repulsive_exact.hpp"
 #include "forces/similarity.hpp"
-#include "neighbors/exact.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace acctsne {
 namespace {
-
-template <typename Data, typename Real>
-nb::tuple neighbors_as(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
-                       double scale, Size k, Size most_cells, int threads,
-                       const nb::object& progress) {
-  const auto rows = static_cast<Size>(X.shape(0));
-  require(k >= 1 && k < rows, "n_neighbors must be in [1, n_samples - 1]");
-  require(rows < std::numeric_limits<PointId>::max() / 2, "too many samples");
-  require(coordinates.shape(0) == X.shape(0) && squared_norms.shape(0) == X.shape(0) &&
-              coordinates.shape(1) >= 1,
-          "the projection does not fit the data");
-  const auto stored = static_cast<std::size_t>(rows * k);
-  std::vector<PointId> indices(stored);
-  std::vector<Real> distances(stored);
-  std::atomic<Size> done{0};
-  PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const Projection projection{coordinates.data(), static_cast<Size>(coordinates.shape(1)),
-                              squared_norms.data(), scale};
-  run_native(threads, poll, [&](ThreadTeam& team) {
-    exact_neighbors<Data, Real>({X.data(), rows, static_cast<Size>(X.shape(1)), projection, k,
-                                 indices.data(), distances.data(), most_cells, &done},
-                                team);
-  });
-  const std::vector<std::size_t> shape{X.shape(0), static_cast<std::size_t>(k)};
-  return nb::make_tuple(to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape));
-}
-
-template <typename Data>
-nb::tuple nearest_neighbors(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
-                            double scale, Size k, bool in_double, Size most_cells, int threads,
-                            const nb::object& progress) {
-  const auto run = in_double ? neighbors_as<Data, double> : neighbors_as<Data, float>;
-  return run(X, coordinates, squared_norms, scale, k, most_cells, threads, progress);
-}
 
 // Arrays for the probabilities of a request's rows, filled by body(rows, team).
 template <typename Real>
@@ -225,9 +189,6 @@ nb::dict tree_arrays(Input2<Real> Y, int threads) {
 
 template <typename Real>
 void bind_steps_of(nb::module_& m) {
-  m.def("nearest_neighbors", &nearest_neighbors<Real>, "X"_a.noconvert(),
-        "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a, "n_neighbors"_a,
-        "in_double"_a, "most_cells"_a, "threads"_a, "progress"_a.none() = nb::none());
   m.def("search_perplexity", &perplexity<Real>, "squared_distances"_a.noconvert(), "perplexity"_a,
         "threads"_a);
   m.def("mix_perplexities", &mixed_perplexities<Real>, "squared_distances"_a.noconvert(),

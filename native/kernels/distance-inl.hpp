@@ -1,5 +1,5 @@
-// Distances for the neighbour search (neighbors/exact.cpp): the tile that bounds them from below,
-// and the distances themselves, quick and exact.
+// Distances for the neighbour search (neighbors/cell_search.cpp, neighbors/exact.cpp): the tile
+// that bounds them from below, and the distances themselves, quick and exact.
 
 inline constexpr int kPanelVectors = 2;
 

@@ -188,14 +188,28 @@ struct KernelTable {
   RealKernels<float> f32;
   RealKernels<double> f64;
 
-  // neighbors/exact.cpp: for kTileQueries queries and one panel (dims x panel_points), a bit per
-  // point in hits[q] where the lower bound of the squared distance is below limits[q]. False, as
-  // soon as a stage shows it, if there is none; `stages` are the numbers of leading dims after
+  // neighbors/cell_search.cpp: for kTileQueries queries and one panel (dims x panel_points), a bit
+  // per point in hits[q] where the lower bound of the squared distance is below limits[q]. False,
+  // as soon as a stage shows it, if there is none; `stages` are the numbers of leading dims after
   // which to look.
   bool (*filter_tile)(const FilterQueries& queries, const float* panel, const float* panel_norms,
                       const float* panel_rests, const Size* stages, std::uint64_t* hits);
   void (*distances_to_rows)(const float* point, const float* rows, Size count, Size dims,
                             float* distances);
+
+  // neighbors/probe.cpp: squared distances on the leading dims, with the difference of the last
+  // rests, of kTileQueries queries and the points of one panel, query by query, and in hits[q] a
+  // bit per point where they are below limits[q]. False, with nothing written, if there is none.
+  bool (*probe_tile)(const FilterQueries& queries, const float* panel, const float* panel_rests,
+                     const Size* stages, std::uint64_t* hits, float* distances);
+  // neighbors/probe.cpp: mean and variance of the squared distance of each point of one panel from
+  // normally distributed ones with this centre and these variances along the dims.
+  void (*spread_of_distances)(const float* panel, Size dims, const float* center,
+                              const float* variances, float* means, float* spreads);
+  // neighbors/approximate.cpp: squared distances of a point from the named ones of the rows; dims
+  // is a multiple of every vector's lanes.
+  void (*squared_distances_to)(const float* point, const float* rows, const PointId* named,
+                               Size count, Size dims, float* distances);
 
   // affinities/perplexity.cpp: with w_j = mask_j exp(-beta d_j), writes w and the sums of w, w d
   // and w d^2. `count` is a multiple of kRowPadding.

@@ -26,6 +26,7 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 #include "kernels/fft-inl.hpp"
 #include "kernels/gaussian-inl.hpp"
 #include "kernels/morton-inl.hpp"
+#include "kernels/probe-inl.hpp"
 #include "kernels/repulsive_exact-inl.hpp"
 #include "kernels/repulsive_tree-inl.hpp"
 #include "kernels/spline-inl.hpp"
@@ -73,6 +74,9 @@ const KernelTable kTable = {
     real_kernels<double>(),
     filter_tile,
     distances_to_rows,
+    probe_tile,
+    spread_of_distances,
+    squared_distances_to,
     gaussian_row,
 };
 

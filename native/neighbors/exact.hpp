@@ -1,36 +1,31 @@
-// Step 1, KNN: the exact k nearest neighbours of every row, Euclidean.
+// Step 1, KNN: the exact k nearest neighbours, Euclidean.
 #pragma once
 
 #include "acctsne/parallel.hpp"
-#include "acctsne/types.hpp"
+#include "neighbors/points.hpp"
 
 #include <atomic>
 
 namespace acctsne {
 
-// The data, centred, on its leading axes.
-struct Projection {
-  const float* coordinates; // rows x dims: V^T (scale * x - centre), V orthonormal
-  Size dims;
-  const double* squared_norms; // rows: |scale * x - centre|^2
-  double scale;                // a power of two
-};
-
 template <typename Data, typename Real>
 struct NeighborsRequest {
-  const Data* data; // rows x features, row-major
-  Size rows;
-  Size features;
-  Projection projection;
-  Size neighbors;                    // k, at most rows - 1
-  PointId* indices;                  // out: rows x k, without the point itself, nearest first
-  Real* squared_distances;           // out: rows x k, ascending, of the data times scale
-  Size most_cells = 0;               // visit only so many, the nearest; 0 for all, which is exact
-  std::atomic<Size>* done = nullptr; // counts finished rows, for a progress bar
+  PointSet<Data> points;
+  Size neighbors;                    // k
+  PointId* indices;                  // out: a row of k for each query, nearest first
+  Real* squared_distances;           // out: likewise, ascending, of the data times scale
+  std::atomic<Size>* done = nullptr; // counts finished queries, for a progress bar
 };
 
-// Fills the request's outputs. Ties go to the lower index.
+// Finds the neighbours of every point among the others; k is at most rows - 1. Ties go to the lower
+// index.
 template <typename Data, typename Real>
 void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team);
+
+// Finds the neighbours of each query among the points; k is at most the points' rows. What a query
+// gets does not depend on the others.
+template <typename Data, typename Real>
+void exact_neighbors(const NeighborsRequest<Data, Real>& request, const PointSet<Data>& queries,
+                     ThreadTeam& team);
 
 } // namespace acctsne

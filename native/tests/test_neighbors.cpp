@@ -3,8 +3,8 @@
 
 #include "check.hpp"
 #include "data.hpp"
+#include "projection.hpp"
 
-#include <numeric>
 #include <set>
 
 using namespace acctsne;
@@ -18,80 +18,17 @@ struct Found {
   double scale;
 };
 
-// A projection as the caller of the search is to provide it: the data scaled by a power of two,
-// centred, and, if it has many features, on a third as many random orthonormal axes.
-struct OwnedProjection {
-  std::vector<float> coordinates;
-  std::vector<double> squared_norms;
-  Size dims;
-  double scale;
-  Projection view() const { return {coordinates.data(), dims, squared_norms.data(), scale}; }
-};
-
-std::vector<double> random_axes(Size features, Size dims) {
-  std::mt19937_64 random(11);
-  std::normal_distribution<double> normal;
-  std::vector<double> axes(at(features * dims)); // one after the other
-  for (Size d = 0; d < dims; ++d) {
-    double* axis = axes.data() + d * features;
-    std::generate_n(axis, features, [&] { return normal(random); });
-    for (Size e = 0; e < d; ++e) {
-      const double* other = axes.data() + e * features;
-      const double along = std::inner_product(axis, axis + features, other, 0.0);
-      std::transform(axis, axis + features, other, axis,
-                     [along](double a, double b) { return a - along * b; });
-    }
-    const double norm = std::sqrt(std::inner_product(axis, axis + features, axis, 0.0));
-    std::transform(axis, axis + features, axis, [norm](double a) { return a / norm; });
-  }
-  return axes;
-}
-
-template <typename Data>
-OwnedProjection project(const std::vector<Data>& data, Size features) {
-  const Size rows = static_cast<Size>(data.size()) / features;
-  double largest = 0;
-  for (const Data value : data) {
-    largest = std::max(largest, std::abs(static_cast<double>(value)));
-  }
-  OwnedProjection result;
-  const bool ordinary = largest == 0 || (largest >= 1e-12 && largest <= 1e12);
-  result.scale = ordinary ? 1 : std::exp2(std::min(-std::floor(std::log2(largest)), 1000.0));
-  std::vector<double> center(at(features), 0.0);
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    center[i % at(features)] +=
-        static_cast<double>(data[i]) * result.scale / static_cast<double>(rows);
-  }
-  result.dims = features > 24 ? features / 3 : features;
-  const std::vector<double> axes = random_axes(features, result.dims);
-  for (Size i = 0; i < rows; ++i) {
-    std::vector<double> moved(at(features));
-    for (Size f = 0; f < features; ++f) {
-      moved[at(f)] = static_cast<double>(data[at(i * features + f)]) * result.scale - center[at(f)];
-    }
-    result.squared_norms.push_back(
-        std::inner_product(moved.begin(), moved.end(), moved.begin(), 0.0));
-    for (Size d = 0; d < result.dims; ++d) {
-      result.coordinates.push_back(static_cast<float>(
-          result.dims == features
-              ? moved[at(d)]
-              : std::inner_product(moved.begin(), moved.end(), axes.begin() + d * features, 0.0)));
-    }
-  }
-  return result;
-}
-
 template <typename Real, typename Data>
 Found<Real> find(const std::vector<Data>& data, Size features, Size k, int threads) {
-  const Size rows = static_cast<Size>(data.size()) / features;
-  const OwnedProjection projection = project(data, features);
+  const Frame frame = frame_of(data, features);
+  const Projected<Data> projected(data, features, frame);
+  const Size rows = projected.rows();
   ThreadTeam team(threads);
   std::atomic<Size> done{0};
   Found<Real> found{std::vector<PointId>(at(rows * k)), std::vector<Real>(at(rows * k)),
-                    projection.scale};
-  exact_neighbors<Data, Real>({data.data(), rows, features, projection.view(), k,
-                               found.indices.data(), found.squared_distances.data(), 0, &done},
-                              team);
+                    frame.scale};
+  exact_neighbors<Data, Real>(
+      {projected.points(), k, found.indices.data(), found.squared_distances.data(), &done}, team);
   CHECK_EQUAL(done.load(), rows);
   return found;
 }
@@ -160,15 +97,57 @@ void check_search(const char* name, const std::vector<Data>& data, Size features
   });
 }
 
-template <typename Data>
-std::vector<Data> normal_data(Size rows, Size features, double scale = 1, double offset = 0) {
-  std::mt19937_64 random(11);
-  std::normal_distribution<double> normal;
-  std::vector<Data> data(at(rows * features));
-  for (Data& value : data) {
-    value = static_cast<Data>(offset + scale * normal(random));
-  }
-  return data;
+template <typename Real, typename Data>
+Found<Real> find_for(const std::vector<Data>& queries, const std::vector<Data>& data, Size features,
+                     Size k, int threads) {
+  const Frame frame = frame_of(data, features);
+  const Projected<Data> projected(data, features, frame);
+  const Projected<Data> asked(queries, features, frame);
+  ThreadTeam team(threads);
+  Found<Real> found{std::vector<PointId>(at(asked.rows() * k)),
+                    std::vector<Real>(at(asked.rows() * k)), frame.scale};
+  exact_neighbors<Data, Real>(
+      {projected.points(), k, found.indices.data(), found.squared_distances.data()}, asked.points(),
+      team);
+  return found;
+}
+
+// Queries against points: right, and the same alone as with others.
+template <typename Real, typename Data>
+void check_queries(const std::vector<Data>& queries, const std::vector<Data>& data, Size features,
+                   Size k) {
+  for_levels([&] {
+    const Found<Real> found = find_for<Real>(queries, data, features, k, 2);
+    const Size count = static_cast<Size>(queries.size()) / features;
+    for (Size q = 0; q < count; ++q) {
+      const std::vector<Data> alone(queries.begin() + q * features,
+                                    queries.begin() + (q + 1) * features);
+      std::vector<std::pair<double, PointId>> expected;
+      for (Size j = 0; j < static_cast<Size>(data.size()) / features; ++j) {
+        double distance = 0;
+        for (Size f = 0; f < features; ++f) {
+          distance += std::pow((static_cast<double>(alone[at(f)]) -
+                                static_cast<double>(data[at(j * features + f)])) *
+                                   found.scale,
+                               2);
+        }
+        expected.emplace_back(distance, static_cast<PointId>(j));
+      }
+      std::sort(expected.begin(), expected.end());
+      const double tolerance = 8 * std::max<double>(kEpsilon<Real>, 8 * kEpsilon<double>);
+      for (Size j = 0; j < k; ++j) {
+        CHECK_NEAR(found.squared_distances[at(q * k + j)], expected[at(j)].first,
+                   tolerance * expected[at(j)].first);
+      }
+      if (q % 10 == 0) {
+        const Found<Real> again = find_for<Real>(alone, data, features, k, 1);
+        CHECK(
+            std::equal(again.indices.begin(), again.indices.end(), found.indices.begin() + q * k));
+        CHECK(std::equal(again.squared_distances.begin(), again.squared_distances.end(),
+                         found.squared_distances.begin() + q * k));
+      }
+    }
+  });
 }
 
 } // namespace
@@ -315,20 +294,50 @@ TEST(clusters_of_several_cells_far_apart_for_their_size) {
   }
 }
 
+TEST(queries_among_other_points) {
+  for_reals([]<typename Real>() {
+    for (const Size features : {2, 30}) {
+      check_queries<Real>(normal_data<Real>(70, features, 1.5, 0.5, 12),
+                          normal_data<Real>(700, features), features, 20);
+    }
+  });
+  check_queries<double>(normal_data<float>(30, 30, 1, 0, 12), normal_data<float>(700, 30), 30, 20);
+}
+
+TEST(queries_far_from_the_points_and_among_few) {
+  for_reals([]<typename Real>() {
+    check_queries<Real>(normal_data<Real>(20, 3, 1, 1e4, 12), normal_data<Real>(700, 3), 3, 20);
+    check_queries<Real>(normal_data<Real>(20, 3, 1, 0, 12), normal_data<Real>(15, 3), 3, 15);
+    check_queries<Real>(normal_data<Real>(1, 3, 1, 0, 12), normal_data<Real>(1, 3), 3, 1);
+  });
+}
+
+TEST(a_query_finds_the_point_that_it_is) {
+  for_reals([]<typename Real>() {
+    const std::vector<Real> data = normal_data<Real>(700, 5);
+    for_levels([&] {
+      const Found<Real> found = find_for<Real>(data, data, 5, 3, 3);
+      for (Size i = 0; i < 700; ++i) {
+        CHECK_EQUAL(found.indices[at(i * 3)], static_cast<PointId>(i));
+        CHECK_EQUAL(found.squared_distances[at(i * 3)], Real(0));
+      }
+    });
+  });
+}
+
 TEST(a_poll_cancels_the_search) {
   constexpr Size kRows = 30'000; // seconds of work, so that there is time for a poll
   constexpr Size kFeatures = 64;
   constexpr Size kNeighbors = 30;
   const std::vector<float> data = normal_data<float>(kRows, kFeatures);
-  const OwnedProjection projection = project(data, kFeatures);
+  const Projected<float> projected(data, kFeatures, frame_of(data, kFeatures));
   ThreadTeam team(2, [] { return true; });
   std::vector<PointId> indices(kRows * kNeighbors);
   std::vector<float> distances(kRows * kNeighbors);
   bool cancelled = false;
   try {
-    exact_neighbors<float, float>({data.data(), kRows, kFeatures, projection.view(), kNeighbors,
-                                   indices.data(), distances.data(), 0, nullptr},
-                                  team);
+    exact_neighbors<float, float>(
+        {projected.points(), kNeighbors, indices.data(), distances.data()}, team);
   } catch (const Cancelled&) {
     cancelled = true;
   }

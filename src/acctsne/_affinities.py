@@ -202,8 +202,8 @@ class Affinities:
         metric_params : dict, default=None
             More arguments for the metric.
 
-        neighbors : {"auto", "exact"}, default="auto"
-            How neighbours are searched; both are exact.
+        neighbors : {"auto", "exact", "approximate"}, default="auto"
+            How neighbours are searched; see :func:`acctsne.nearest_neighbors`.
 
         dtype : numpy.float32 or numpy.float64, default=numpy.float32
             Precision of the affinities.

@@ -7,16 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
 from sklearn.metrics.pairwise import _VALID_METRICS
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_array
 
-from acctsne._neighbors import exact_neighbors
-from acctsne._progress import progress_bar
-from acctsne._threads import limited_libraries
-from acctsne._validate import MAX_SAMPLES
-
-# Rows of a dense matrix of distances that are searched at a time.
-BLOCK_ROWS = 512
+from acctsne._graph import check_graph, nearest_in_graph, stored_neighbors
+from acctsne._neighbors import squared_neighbors, squares
+from acctsne._validate import MAX_SAMPLES, NEIGHBOR_MODES
 
 
 class Neighbors(NamedTuple):
@@ -64,32 +59,20 @@ def search_neighbors(
     verbose: int,
 ) -> Neighbors:
     """Find the nearest neighbours of every row of checked data."""
-    if neighbors not in ("auto", "exact"):
-        raise ValueError(f"neighbors must be 'auto' or 'exact'; got {neighbors!r}")
+    if neighbors not in NEIGHBOR_MODES:
+        raise ValueError(f"neighbors must be one of {', '.join(NEIGHBOR_MODES)}; got {neighbors!r}")
     if isinstance(metric, str) and metric == "precomputed":
         raise ValueError("metric='precomputed' is not data; use Affinities.from_distances")
     if not callable(metric) and metric not in _VALID_METRICS:
         raise ValueError(
             f"metric must be a callable or one of {', '.join(_VALID_METRICS)}; got {metric!r}"
         )
-    if metric == "euclidean" and not metric_params and not issparse(X):
-        # Squared distances as the search has them, without a root in between.
-        with progress_bar("neighbors", len(X), "pt", verbose) as move_to:
-            in_double = dtype == np.float64
-            return Neighbors(*exact_neighbors(X, n_neighbors, in_double, threads, move_to))
-    search = NearestNeighbors(
-        n_neighbors=n_neighbors,
-        metric=metric,
-        metric_params=metric_params,
-        # scikit-learn's ball tree gives other distances from run to run if threads share a
-        # Mahalanobis metric.
-        n_jobs=1 if metric == "mahalanobis" else threads,
+    # Only the estimate of an approximate search's recall is random.
+    random = np.random.RandomState(0)
+    found = squared_neighbors(
+        X, n_neighbors, metric, metric_params, neighbors, dtype, threads, random, verbose
     )
-    with limited_libraries(threads):
-        distances, indices = search.fit(X).kneighbors()
-    if not np.isfinite(distances).all() or (distances < 0).any():
-        raise ValueError("the metric gave a distance that is negative or not finite")
-    return _squared(indices, distances, dtype)
+    return Neighbors(*found[:3])
 
 
 def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
@@ -128,7 +111,8 @@ def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neigh
     if repeated.any():
         raise ValueError(f"row {repeated.argmax()} of indices names a neighbour twice")
     _check_non_negative(distances, "distances")
-    return _squared(indices, distances, dtype)
+    # A copy: the affinities sort the rows of indices.
+    return Neighbors(*squares(indices.astype(np.int32), distances, dtype))
 
 
 def neighbors_in_distances(
@@ -140,52 +124,27 @@ def neighbors_in_distances(
     `choose_neighbors(most, why)` says how many, given how many there are.
     """
     D = check_array(
-        D, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, input_name="D"
+        check_graph(D),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=2,
+        input_name="D",
     )
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"D must be a square matrix of distances; got shape {D.shape}")
     _check_n_samples(D.shape[0])
     if issparse(D):
-        _check_non_negative(D.data, "D")
-        return _nearest_stored(D, choose_neighbors, dtype)
-    _check_non_negative(D, "D")
-    n_neighbors = choose_neighbors(len(D) - 1, "n_samples - 1")
-    indices = np.empty((len(D), n_neighbors), dtype=np.int32)
-    for start in range(0, len(D), BLOCK_ROWS):
-        block = D[start : start + BLOCK_ROWS].copy()
-        block[np.arange(len(block)), np.arange(start, start + len(block))] = np.inf
-        indices[start : start + len(block)] = _columns_of_smallest(block, n_neighbors)
-    return _squared(indices, np.take_along_axis(D, indices.astype(np.intp), axis=1), dtype)
-
-
-def _columns_of_smallest(rows: npt.NDArray[Any], count: int) -> npt.NDArray[np.intp]:
-    """Name the columns of the smallest values of each row; of equal ones the first."""
-    limit = np.partition(rows, count - 1, axis=1)[:, count - 1 : count]
-    below = rows < limit
-    at_limit = rows == limit
-    room = count - below.sum(axis=1, keepdims=True)
-    chosen = below | (at_limit & (np.cumsum(at_limit, axis=1) <= room))
-    return np.nonzero(chosen)[1].reshape(len(rows), count)
-
-
-def _nearest_stored(
-    graph: csr_matrix, choose_neighbors: Callable[[int, str], int], dtype: np.dtype[Any]
-) -> Neighbors:
-    graph = graph.copy()
-    graph.sum_duplicates()
-    n_samples = graph.shape[0]
-    rows = np.repeat(np.arange(n_samples), np.diff(graph.indptr))
-    others = rows != graph.indices
-    rows, columns, distances = rows[others], graph.indices[others], graph.data[others]
-    counts = np.bincount(rows, minlength=n_samples)
-    fewest = int(counts.min())
-    if fewest == 0:
-        raise ValueError(f"row {counts.argmin()} of D stores no distance to another sample")
-    n_neighbors = choose_neighbors(fewest, f"the neighbours that row {counts.argmin()} of D stores")
-    order = np.lexsort((columns, distances, rows))
-    starts = np.cumsum(counts) - counts
-    nearest = order[starts[:, None] + np.arange(n_neighbors)]
-    return _squared(columns[nearest], distances[nearest], dtype)
+        counts = stored_neighbors(D)
+        row = int(counts.argmin())
+        if counts[row] == 0:
+            raise ValueError(f"row {row} of D stores no distance to another sample")
+        n_neighbors = choose_neighbors(
+            int(counts[row]), f"the neighbours that row {row} of D stores"
+        )
+    else:
+        _check_non_negative(D, "D")
+        n_neighbors = choose_neighbors(len(D) - 1, "n_samples - 1")
+    return Neighbors(*squares(*nearest_in_graph(D, n_neighbors), dtype))
 
 
 def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
@@ -227,14 +186,3 @@ def _check_non_negative(values: npt.NDArray[Any], name: str) -> None:
     smallest = values.min(initial=0.0)
     if smallest < 0:
         raise ValueError(f"{name} must not be negative; the smallest value is {smallest:g}")
-
-
-def _squared(
-    indices: npt.NDArray[Any], distances: npt.NDArray[Any], dtype: np.dtype[Any]
-) -> Neighbors:
-    distances = distances.astype(np.float64)
-    largest = float(distances.max())
-    # Squares can then neither overflow nor all vanish.
-    unit = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0
-    squared = np.ascontiguousarray(np.square(distances * unit), dtype=dtype)
-    return Neighbors(np.array(indices, dtype=np.int32, order="C"), squared, unit)

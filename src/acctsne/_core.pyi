@@ -18,7 +18,30 @@ def nearest_neighbors(
     scale: float,
     n_neighbors: int,
     in_double: bool,
-    most_cells: int,
+    threads: int,
+    progress: Progress = None,
+) -> tuple[npt.NDArray[np.int32], Reals]: ...
+def approximate_neighbors(
+    X: Reals,
+    coordinates: npt.NDArray[np.float32],
+    squared_norms: npt.NDArray[np.float64],
+    scale: float,
+    n_neighbors: int,
+    in_double: bool,
+    sample: npt.NDArray[np.int32],
+    threads: int,
+    progress: Progress = None,
+) -> tuple[npt.NDArray[np.int32], Reals, float]: ...
+def query_neighbors(
+    X: Reals,
+    coordinates: npt.NDArray[np.float32],
+    squared_norms: npt.NDArray[np.float64],
+    scale: float,
+    queries: Reals,
+    query_coordinates: npt.NDArray[np.float32],
+    query_norms: npt.NDArray[np.float64],
+    n_neighbors: int,
+    in_double: bool,
     threads: int,
     progress: Progress = None,
 ) -> tuple[npt.NDArray[np.int32], Reals]: ...

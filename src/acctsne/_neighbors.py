@@ -1,20 +1,23 @@
-"""Step 1, KNN: the nearest neighbours of every sample and their squared distances."""
+"""Step 1, KNN: the nearest neighbours of every sample, whatever the metric and the input."""
 
-from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.metrics import pairwise_distances
-from sklearn.neighbors import NearestNeighbors
+from sklearn.metrics.pairwise import _VALID_METRICS
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from acctsne import _core
-from acctsne._progress import progress_bar
-from acctsne._projection import project
+from acctsne._graph import check_graph, graph_neighbors
+from acctsne._metrics import dense_if_small, distances_from, euclidean_form, native_metric
+from acctsne._other_metrics import BAD_METRIC, other_neighbors, other_query
+from acctsne._progress import logger, progress_bar, shown_log
+from acctsne._search import Found, exact_query, search
 from acctsne._threads import effective_threads, limited_libraries
-from acctsne._validate import Problem
+from acctsne._validate import NEIGHBOR_MODES, Problem
 
 Neighbors = tuple[npt.NDArray[np.int32], npt.NDArray[Any]]
 
@@ -29,36 +32,54 @@ class NearestNeighborsResult(NamedTuple):
 
 
 def nearest_neighbors(
-    X: npt.ArrayLike,
+    X: Any,
     n_neighbors: int,
     *,
-    mode: Literal["auto", "exact"] = "auto",
+    metric: Any = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    mode: Literal["auto", "exact", "approximate"] = "auto",
     n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
     verbose: int = 0,
 ) -> NearestNeighborsResult:
-    """Find the nearest neighbours of every sample among the others, by Euclidean distance.
-
-    The search is exact at every size: bounds on the leading axes of the data rule out most pairs.
+    """Find the nearest neighbours of every sample among the others.
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        The data, float32 or float64; anything else becomes float64.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The data, float32 or float64; anything else becomes float64. With `metric="precomputed"`, a
+        square matrix of distances, a sparse graph of them, or a pair `(indices, distances)`.
     n_neighbors : int
         How many, at most n_samples - 1.
-    mode : {"auto", "exact"}, default="auto"
-        Both search exactly.
+    metric : str or callable, default="euclidean"
+        Any of scikit-learn's. "euclidean", "l2", "sqeuclidean", "cosine" and "correlation" of dense
+        data, and of sparse data that is not much larger when dense, run natively; the others
+        through scikit-learn or pynndescent. As in scikit-learn, a row of zeros has cosine distance
+        1 from all others. Correlation distance is refused for constant rows.
+    metric_params : dict, default=None
+        More arguments for the metric.
+    mode : {"auto", "exact", "approximate"}, default="auto"
+        "exact" compares, by bounds, every pair. "approximate" compares samples with those of
+        nearby cells and with their neighbours' neighbours, and finds about 99 % or more of the
+        neighbours, the same at any number of threads. Where the metric does not run natively it
+        needs pynndescent, the extra `acctsne[pynndescent]`. "auto" is exact up to a work of
+        `n_samples**1.6 * min(n_features, 128)` as that of 300,000 samples of 50 features: 530,000
+        samples of 20, 160,000 of 128 or more. Where the metric does not run natively, it is
+        approximate from 50,000 samples on if pynndescent is installed and knows the metric.
     n_jobs : int, default=None
         Threads; None for all cores.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the sample of rows that recall is estimated from, and of pynndescent.
     verbose : int, default=0
-        1 draws a progress bar on a terminal.
+        1 logs to the logger "acctsne" and draws a progress bar on a terminal.
 
     Returns
     -------
     result : NearestNeighborsResult
         `indices`, of shape (n_samples, n_neighbors), without the sample itself, nearest first;
         `distances`, of the same shape and of the precision of X; `mode`, the one used; and
-        `recall`, 1.0.
+        `recall`, 1.0 if exact, otherwise the part of the true neighbours that was found, estimated
+        by the exact neighbours of 500 random samples.
 
     Examples
     --------
@@ -69,118 +90,28 @@ def nearest_neighbors(
     >>> found.distances[3].tolist()
     [4.0, 6.0]
     """
-    if mode not in ("auto", "exact"):
-        raise ValueError(f"mode must be 'auto' or 'exact'; got {mode!r}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        data: npt.NDArray[Any] = check_array(
-            X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2, input_name="X"
-        )
-    if not 1 <= n_neighbors < len(data):
-        raise ValueError(
-            f"n_neighbors must be between 1 and n_samples - 1 ({len(data) - 1}); got {n_neighbors}"
-        )
-    in_double = data.dtype == np.float64
+    # Check arguments.
+    _check_metric(metric)
+    if mode not in NEIGHBOR_MODES:
+        raise ValueError(f"mode must be one of {', '.join(NEIGHBOR_MODES)}; got {mode!r}")
     threads = effective_threads(n_jobs)
-    with progress_bar("neighbors", len(data), "pt", verbose) as move_to:
-        indices, squared, scale = exact_neighbors(data, n_neighbors, in_double, threads, move_to)
-    distances = np.sqrt(squared, out=squared)
-    if scale != 1:
-        distances = (distances / scale).astype(data.dtype)
-    return NearestNeighborsResult(indices, distances, "exact", 1.0)
+    data = _check_data(check_graph(X) if metric == "precomputed" else X, "X", 2)
+    if metric == "precomputed" and data.shape[0] != data.shape[1]:
+        raise ValueError(f"X should be a square distance matrix; got shape {data.shape}")
+    _check_count(n_neighbors, data.shape[0] - 1, "n_samples - 1")
 
-
-def find_neighbors(problem: Problem, verbose: int = 0) -> Neighbors:
-    """Find the neighbours that the problem asks for.
-
-    Returns
-    -------
-    indices : ndarray of shape (n_samples, n_neighbors), int32
-        Without the sample itself.
-    squared_distances : ndarray of the same shape, of the problem's dtype
-        Up to one common factor, which the perplexity search does not see. Whatever the metric,
-        it is the distance's square that enters the Gaussian.
-    """
-    if problem.metric == "euclidean" and not problem.metric_params and not issparse(problem.X):
-        in_double = problem.dtype == np.float64
-        with progress_bar("neighbors", problem.n_samples, "pt", verbose) as move_to:
-            return exact_neighbors(
-                problem.X, problem.n_neighbors, in_double, problem.threads, move_to
-            )[:2]
-    with limited_libraries(problem.threads):
-        if problem.method == "exact":
-            return _from_all_pairs(problem)
-        return _from_scikit_learn(problem)
-
-
-def exact_neighbors(
-    X: npt.NDArray[Any],
-    n_neighbors: int,
-    in_double: bool,
-    threads: int,
-    progress: Callable[[int], None] | None = None,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float]:
-    """Find the exact Euclidean neighbours of every row of a dense C-contiguous array.
-
-    Returns indices, squared distances, and the scale: squared distances are those of X times it, 1
-    unless they would overflow or vanish.
-    """
-    with limited_libraries(threads):
-        projection = project(X, n_neighbors)
-    indices, squared = _core.nearest_neighbors(
-        X,
-        projection.coordinates,
-        projection.squared_norms,
-        projection.scale,
-        n_neighbors,
-        in_double,
-        0,
-        threads,
-        progress,
-    )
-    return indices, squared, projection.scale
-
-
-def _from_scikit_learn(problem: Problem) -> Neighbors:
-    search = NearestNeighbors(
-        n_neighbors=problem.n_neighbors,
-        metric=problem.metric,
-        metric_params=problem.metric_params,
-        # scikit-learn's ball tree gives other distances from run to run if threads share a
-        # Mahalanobis metric.
-        n_jobs=1 if problem.metric == "mahalanobis" else problem.threads,
-    )
-    graph = search.fit(problem.X).kneighbors_graph(mode="distance")
-    shape = (problem.n_samples, problem.n_neighbors)
-    return graph.indices.astype(np.int32).reshape(shape), _squared(
-        graph.data.reshape(shape), problem
-    )
-
-
-def _from_all_pairs(problem: Problem) -> Neighbors:
-    if problem.metric == "precomputed":
-        distances = problem.X
-    else:
-        # Without n_jobs: with it, float32 data gives float32 distances instead of float64 ones.
-        distances = pairwise_distances(
-            problem.X, metric=problem.metric, **(problem.metric_params or {})
+    with shown_log(verbose):
+        return _nearest_neighbors(
+            data,
+            int(n_neighbors),
+            metric,
+            metric_params,
+            mode,
+            threads,
+            check_random_state(random_state),
+            verbose,
+            data.dtype == np.float64,
         )
-    n = problem.n_samples
-    # Every column but the diagonal, row by row.
-    others = ~np.eye(n, dtype=bool)
-    indices = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))[others].reshape(n, n - 1)
-    return indices, _squared(np.asarray(distances)[others].reshape(n, n - 1), problem)
-
-
-def _squared(distances: npt.NDArray[Any], problem: Problem) -> npt.NDArray[Any]:
-    if not np.isfinite(distances).all():
-        raise ValueError("the metric gave a distance that is not finite")
-    if (distances < 0).any():
-        raise ValueError("All distances should be positive, the metric given is not correct")
-    distances = distances.astype(np.float64)
-    largest = distances.max(initial=0.0)
-    if largest > 0:
-        distances /= largest  # squares can then neither overflow nor all vanish
-    return np.ascontiguousarray(np.square(distances), dtype=problem.dtype)
 
 
 def query_neighbors(
@@ -193,9 +124,234 @@ def query_neighbors(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Neighbors:
-    """Find the nearest neighbours of each query among the reference rows."""
-    search = NearestNeighbors(
-        n_neighbors=n_neighbors, metric=metric, metric_params=metric_params, algorithm="brute"
+    """Find the exact nearest neighbours of each query among the reference rows.
+
+    Returns indices and distances, of shape (n_queries, n_neighbors), nearest first; for metrics
+    that run natively, ties go to the lower index, and what a query gets does not depend on the
+    others. A query that is also in the reference finds itself.
+
+    Examples
+    --------
+    >>> from acctsne._neighbors import query_neighbors
+    >>> indices, distances = query_neighbors([[0.0], [1.0], [3.0]], [[2.5]], 2)
+    >>> indices.tolist(), distances.tolist()
+    ([[2, 1]], [[0.5, 1.5]])
+    """
+    # Check arguments.
+    _check_metric(metric)
+    if metric == "precomputed":
+        raise ValueError("metric='precomputed' has no rows to search; give the data")
+    threads = effective_threads(n_jobs)
+    data = _check_data(reference, "reference", 1)
+    asked = _check_data(queries, "queries", 1)
+    if data.shape[1] != asked.shape[1]:
+        raise ValueError(
+            f"queries have {asked.shape[1]} features, and the reference has {data.shape[1]}"
+        )
+    _check_count(n_neighbors, data.shape[0], "the reference's rows")
+
+    native = native_metric(metric, metric_params)
+    if native is not None:
+        data, asked = dense_if_small(data), dense_if_small(asked)
+    if native is None or issparse(data) or issparse(asked):
+        return other_query(data, asked, n_neighbors, metric, metric_params, threads)
+    dtype = np.result_type(data, asked)
+    form = euclidean_form(data.astype(dtype, copy=False), native, "reference")
+    query_form = euclidean_form(asked.astype(dtype, copy=False), native, "queries")
+    with progress_bar("queries", len(asked), "pt", verbose) as move_to:
+        found = exact_query(
+            form.data, query_form.data, n_neighbors, dtype == np.float64, threads, move_to
+        )
+    distances = distances_from(found, query_form, among_themselves=False)
+    return found.indices, distances
+
+
+class SquaredNeighbors(NamedTuple):
+    """Neighbours of every sample, itself not among them, as the affinities need them."""
+
+    indices: npt.NDArray[np.int32]
+    squared_distances: npt.NDArray[Any]
+    unit: float  # they are the squares of the distances times this
+    recall: float
+
+
+def find_neighbors(
+    problem: Problem,
+    verbose: int = 0,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float]:
+    """Find the neighbours that the problem asks for.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_samples, n_neighbors), int32
+        Without the sample itself.
+    squared_distances : ndarray of the same shape, of the problem's dtype
+        Up to one common factor, which the perplexity search does not see.
+    recall : float
+        1.0 if they are exact, otherwise an estimate.
+    """
+    if problem.metric == "precomputed":
+        found = graph_neighbors(problem.X, problem.n_neighbors, problem.perplexity)
+        return *squares(*found, problem.dtype)[:2], 1.0
+    all_pairs = problem.method == "exact"
+    if all_pairs and native_metric(problem.metric, problem.metric_params) is None:
+        with limited_libraries(problem.threads):
+            return *squares(*_from_all_pairs(problem), problem.dtype)[:2], 1.0
+    indices, squared, _, recall = squared_neighbors(
+        problem.X,
+        problem.n_neighbors,
+        problem.metric,
+        problem.metric_params,
+        "exact" if all_pairs else problem.neighbors,
+        problem.dtype,
+        problem.threads,
+        check_random_state(random_state),
+        verbose,
     )
-    distances, indices = search.fit(reference).kneighbors(queries)
-    return indices.astype(np.int32), distances
+    return indices, squared, recall
+
+
+def squared_neighbors(
+    X: Any,
+    n_neighbors: int,
+    metric: Any,
+    metric_params: dict[str, Any] | None,
+    mode: str,
+    dtype: np.dtype[Any],
+    threads: int,
+    random: np.random.RandomState,
+    verbose: int,
+) -> SquaredNeighbors:
+    """Find neighbours of checked data and square their distances.
+
+    Whatever the metric and whoever computed it, it is the distance's square that enters the
+    Gaussian; that of "sqeuclidean", then, is the fourth power, as in scikit-learn.
+    """
+    in_double = dtype == np.float64
+    native = native_metric(metric, metric_params)
+    if native is not None:
+        X = dense_if_small(X)
+    if native == "euclidean" and not issparse(X):
+        # Squares as the search has them, without a root in between.
+        found = _search_natively(X, n_neighbors, mode, in_double, threads, random, verbose)
+        return SquaredNeighbors(found.indices, found.squared_distances, found.scale, found.recall)
+    result = _nearest_neighbors(
+        X, n_neighbors, metric, metric_params, mode, threads, random, verbose, in_double
+    )
+    return SquaredNeighbors(*squares(result.indices, result.distances, dtype), result.recall)
+
+
+def _nearest_neighbors(
+    X: Any,
+    n_neighbors: int,
+    metric: Any,
+    metric_params: dict[str, Any] | None,
+    mode: str,
+    threads: int,
+    random: np.random.RandomState,
+    verbose: int,
+    in_double: bool,
+) -> NearestNeighborsResult:
+    """Find neighbours of checked data by whichever search serves the metric."""
+    if metric == "precomputed":
+        return NearestNeighborsResult(*graph_neighbors(X, n_neighbors), "exact", 1.0)
+    native = native_metric(metric, metric_params)
+    if native is not None:
+        X = dense_if_small(X)
+    if native is None or issparse(X):
+        indices, distances, mode, recall = other_neighbors(
+            X, n_neighbors, metric, metric_params, mode, threads, random
+        )
+        distances = distances.astype(X.dtype, copy=False)
+        _log_recall(mode, recall)
+        return NearestNeighborsResult(indices, distances, mode, recall)
+    form = euclidean_form(X, native)
+    found = _search_natively(form.data, n_neighbors, mode, in_double, threads, random, verbose)
+    distances = distances_from(found, form, among_themselves=True)
+    return NearestNeighborsResult(found.indices, distances, found.mode, found.recall)
+
+
+def _search_natively(
+    X: npt.NDArray[Any],
+    n_neighbors: int,
+    mode: str,
+    in_double: bool,
+    threads: int,
+    random: np.random.RandomState,
+    verbose: int,
+) -> Found:
+    with progress_bar("neighbors", len(X), "pt", verbose) as move_to:
+        found = search(
+            X,
+            n_neighbors,
+            mode=mode,
+            in_double=in_double,
+            threads=threads,
+            random=random,
+            progress=move_to,
+        )
+    _log_recall(found.mode, found.recall)
+    return found
+
+
+def _log_recall(mode: str, recall: float) -> None:
+    if mode == "approximate":
+        logger.info("approximate neighbours: estimated recall %.4f", recall)
+
+
+def _from_all_pairs(problem: Problem) -> Neighbors:
+    # Without n_jobs: with it, float32 data gives float32 distances instead of float64 ones.
+    distances = pairwise_distances(
+        problem.X, metric=problem.metric, **(problem.metric_params or {})
+    )
+    n = problem.n_samples
+    # Every column but the diagonal, row by row.
+    others = ~np.eye(n, dtype=bool)
+    indices = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))[others].reshape(n, n - 1)
+    return indices, np.asarray(distances)[others].reshape(n, n - 1)
+
+
+def squares(
+    indices: npt.NDArray[Any], distances: npt.NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float]:
+    """Square distances that a metric or the user gave, in a unit where that is safe.
+
+    Returns indices, squares, and the unit: these are the squares of the distances times it.
+    """
+    if not np.isfinite(distances).all() or (distances < 0).any():
+        raise ValueError(BAD_METRIC)
+    largest = float(distances.max(initial=0.0))
+    # Squares can then neither overflow nor all vanish.
+    unit = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0
+    squared = np.ascontiguousarray(np.square(distances.astype(np.float64) * unit), dtype=dtype)
+    return np.ascontiguousarray(indices, dtype=np.int32), squared, unit
+
+
+def _check_metric(metric: Any) -> None:
+    if not callable(metric) and metric not in {*_VALID_METRICS, "precomputed"}:
+        raise ValueError(
+            f"metric must be 'precomputed', a callable, or one of {', '.join(_VALID_METRICS)}; "
+            f"got {metric!r}"
+        )
+
+
+def _check_count(n_neighbors: Any, most: int, name: str) -> None:
+    if not isinstance(n_neighbors, Integral):
+        raise TypeError(f"n_neighbors must be an integer; got {n_neighbors!r}")
+    if not 1 <= int(n_neighbors) <= most:
+        raise ValueError(f"n_neighbors must be between 1 and {name} ({most}); got {n_neighbors}")
+
+
+def _check_data(X: Any, name: str, least: int) -> Any:
+    """Check rows of data; whatever is not float32 becomes float64."""
+    # The finiteness check sums, and may overflow on the way.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_min_samples=least,
+            input_name=name,
+        )

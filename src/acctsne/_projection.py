@@ -1,4 +1,4 @@
-"""The leading axes of the data, on which the neighbour search filters (native/neighbors/exact.cpp).
+"""The leading axes of the data, on which the neighbour searches filter (native/neighbors).
 
 Any orthonormal axes give true lower bounds of distances; those of largest variance give tight ones.
 So a sample and a few rounds of subspace iteration are enough.
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.metrics.pairwise import euclidean_distances
+
+from acctsne._threads import limited_libraries
 
 # Axes kept. The search alone on MNIST-70k and Fashion-MNIST, k = 90, 2 threads, one run each: 11.0
 # and 9.3 s with 96, 10.9 and 9.0 s with 128, 12.1 and 8.8 s with 256.
@@ -31,31 +33,42 @@ BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class Projection:
-    """The data times `scale`, centred, on its leading axes."""
+    """Rows times the frame's scale, centred, on its axes."""
 
     coordinates: npt.NDArray[np.float32]
     squared_norms: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Scale, centre and axes of the data, in which other rows can be placed too."""
+
     scale: float
+    center: npt.NDArray[np.float64]
+    axes: npt.NDArray[np.float32] | None  # None for the features as they are
+
+    def project(self, X: npt.NDArray[Any]) -> Projection:
+        """Place rows; each one's place depends on itself alone."""
+        n_axes = X.shape[1] if self.axes is None else self.axes.shape[1]
+        coordinates = np.empty((len(X), n_axes), dtype=np.float32)
+        squared_norms = np.empty(len(X))
+        start = 0
+        for block in _blocks(X, self.scale):
+            moved = (block - self.center.astype(block.dtype)).astype(np.float32)
+            stop = start + len(block)
+            coordinates[start:stop] = moved if self.axes is None else moved @ self.axes
+            squared_norms[start:stop] = np.einsum("ij,ij->i", moved, moved, dtype=np.float64)
+            start = stop
+        return Projection(coordinates, squared_norms)
 
 
-def project(X: npt.NDArray[Any], n_neighbors: int) -> Projection:
-    """Center X and rotate it to its leading axes, if that helps to find so many neighbours."""
+def find_frame(X: npt.NDArray[Any], n_neighbors: int) -> Frame:
+    """Find the centre of X and its leading axes, if they help to find so many neighbours."""
     scale = _power_of_two_scale(X)
     center = np.zeros(X.shape[1])
     for block in _blocks(X, scale):
         center += block.sum(axis=0, dtype=np.float64) / len(X)
-    axes = _leading_axes(X, scale, center, n_neighbors)
-    n_axes = X.shape[1] if axes is None else axes.shape[1]
-    coordinates = np.empty((len(X), n_axes), dtype=np.float32)
-    squared_norms = np.empty(len(X))
-    start = 0
-    for block in _blocks(X, scale):
-        moved = (block - center.astype(block.dtype)).astype(np.float32)
-        stop = start + len(block)
-        coordinates[start:stop] = moved if axes is None else moved @ axes
-        squared_norms[start:stop] = np.einsum("ij,ij->i", moved, moved, dtype=np.float64)
-        start = stop
-    return Projection(coordinates, squared_norms, scale)
+    return Frame(scale, center, _leading_axes(X, scale, center, n_neighbors))
 
 
 def _blocks(X: npt.NDArray[Any], scale: float) -> Any:
@@ -87,17 +100,26 @@ def _leading_axes(
     if n_features <= MAX_AXES:
         covariance = sample.T.astype(np.float64) @ sample
         return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, ::-1], dtype=np.float32)
-    start = np.random.default_rng(0).standard_normal((n_features, MAX_AXES + 16))
-    basis = np.linalg.qr(start)[0].astype(np.float32)
-    for _ in range(4):
-        basis = np.linalg.qr(sample.T @ (sample @ basis))[0]
-    # Within the subspace, by falling variance: tiles are given up after the leading few.
-    reduced = (sample @ basis).astype(np.float64)
-    rotation = np.linalg.eigh(reduced.T @ reduced)[1][:, ::-1][:, :MAX_AXES]
-    axes = np.linalg.qr(basis.astype(np.float64) @ rotation)[0].astype(np.float32)
+    # One thread: a QR takes many small steps, and BLAS threads wait for each other after every one.
+    # On a busy machine that takes a hundred times as long.
+    with limited_libraries(1):
+        axes = _subspace_iteration(sample)
     if _survivors(sample, axes, n_neighbors / len(X)) > MAX_SURVIVORS:
         return None
     return np.ascontiguousarray(axes)
+
+
+def _subspace_iteration(sample: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Compute as many axes as are kept, by falling variance."""
+    start = np.random.default_rng(0).standard_normal((sample.shape[1], MAX_AXES + 16))
+    basis = np.linalg.qr(start)[0].astype(np.float32)
+    for _ in range(4):
+        basis = np.linalg.qr(sample.T @ (sample @ basis))[0]
+    # Tiles are given up after the leading few.
+    reduced = (sample @ basis).astype(np.float64)
+    rotation = np.linalg.eigh(reduced.T @ reduced)[1][:, ::-1][:, :MAX_AXES]
+    axes: npt.NDArray[np.float64] = np.linalg.qr(basis.astype(np.float64) @ rotation)[0]
+    return axes.astype(np.float32)
 
 
 def _survivors(

@@ -38,6 +38,7 @@ from acctsne._threads import effective_threads
 from acctsne._transform import N_NEIGHBORS, known_rows, neighbors_in_map, place_new_points
 from acctsne._validate import (
     METHODS,
+    NEIGHBOR_MODES,
     Problem,
     affinities_problem,
     check_callbacks,
@@ -89,10 +90,12 @@ class TSNE(
         exaggeration.
 
     metric : str or callable, default="euclidean"
-        Distance between samples: "euclidean" runs natively, any other of scikit-learn's through
-        scikit-learn. "precomputed" takes X as a square matrix of distances, or (Barnes-Hut) a
-        sparse graph of them. It is the square of the distance that enters the Gaussian kernel,
-        whatever the metric.
+        Distance between samples, any of scikit-learn's: "euclidean", "l2", "sqeuclidean", "cosine"
+        and "correlation" run natively, the others through scikit-learn, or pynndescent if there are
+        many samples. "precomputed" takes X as a square matrix of distances, a sparse graph of them
+        as KNeighborsTransformer and scanpy make it, or a pair of arrays (indices, distances), each
+        of shape (n_samples, n_neighbors). It is the square of the distance that enters the
+        Gaussian kernel, whatever the metric: with "sqeuclidean", the fourth power.
 
     metric_params : dict, default=None
         More arguments for the metric.
@@ -106,7 +109,7 @@ class TSNE(
         configured) and draws a progress bar on a terminal.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the random initial layout.
+        Seed of the random initial layout, and of the sample that recall is estimated from.
 
     method : {"auto", "barnes_hut", "fft", "exact"}, default="auto"
         How repulsive forces are computed. "barnes_hut" walks a tree, O(N log N), in 1 to 3
@@ -179,6 +182,10 @@ class TSNE(
         Stop when the KL divergence falls by less than this part of itself in 50 iterations, never
         in early exaggeration.
 
+    neighbors : {"auto", "exact", "approximate"}, default="auto"
+        How the nearest neighbours are found; see :func:`acctsne.nearest_neighbors`. "auto" is exact
+        up to a few hundred thousand samples. With `method="exact"` there is nothing to find.
+
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
@@ -203,7 +210,8 @@ class TSNE(
     timings_ : dict
         Seconds by step: "knn", "bsp", "symmetrize", "init", "tree_building", "summarization",
         "attractive", "repulsive", "update", "kl_divergence", "relabel", and "total". Also how many
-        iterations each method computed: "iterations_fft" and so on.
+        iterations each method computed, "iterations_fft" and so on, and "recall", the part of the
+        true neighbours that was found: 1 if they are exact, otherwise an estimate.
 
     Notes
     -----
@@ -261,6 +269,7 @@ class TSNE(
         "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left"), tuple, list],
         "max_step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, 1, closed="left")],
+        "neighbors": [StrOptions(set(NEIGHBOR_MODES))],
     }
 
     embedding_: npt.NDArray[Any]
@@ -299,6 +308,7 @@ class TSNE(
         momentum: PerPhase = "auto",
         max_step: float | Literal["auto"] = "auto",
         tol: float = 0.0,
+        neighbors: Literal["auto", "exact", "approximate"] = "auto",
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
@@ -327,6 +337,7 @@ class TSNE(
         self.momentum = momentum
         self.max_step = max_step
         self.tol = tol
+        self.neighbors = neighbors
 
     def fit(self, X: Any, y: Any = None, *, fixed: npt.ArrayLike | None = None) -> "TSNE":
         """Embed X.
@@ -334,8 +345,8 @@ class TSNE(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples in rows; with `metric="precomputed"`, their distances. An :class:`Affinities` is
-            embedded as it is.
+            Samples in rows; with `metric="precomputed"`, their distances or neighbours. An
+            :class:`Affinities` is embedded as it is.
         y : None
             Ignored.
         fixed : array-like, default=None
@@ -359,8 +370,8 @@ class TSNE(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples in rows; with `metric="precomputed"`, their distances. An :class:`Affinities` is
-            embedded as it is.
+            Samples in rows; with `metric="precomputed"`, their distances or neighbours. An
+            :class:`Affinities` is embedded as it is.
         y : None
             Ignored.
         fixed : array-like, default=None
@@ -387,7 +398,7 @@ class TSNE(
                 problem.threads,
                 _core.build_info()["simd_level"],
             )
-            P = self._affinities(problem, timer)
+            P, recall = self._affinities(problem, timer)
             with timer.stage("init"):
                 layout = initial_layout(problem, check_random_state(self.random_state), P)
             logger.info(
@@ -407,22 +418,24 @@ class TSNE(
             )
             # For transform(): the data that the map is of.
             self._fit_X = None if isinstance(problem.X, Affinities) else problem.X
-            self._optimize(embedding, problem, callbacks, held, timer)
+            self._optimize(embedding, problem, callbacks, held, timer, recall)
             if held is not None:
                 # As given: other degrees of freedom than 1 round on the way in and out.
                 self.embedding_[held != 0] = layout[held != 0]
         return self.embedding_
 
-    def _affinities(self, problem: Problem, timer: StageTimer) -> Affinities:
+    def _affinities(self, problem: Problem, timer: StageTimer) -> tuple[Affinities, float]:
+        """Return P, and the part of the neighbours that it knows."""
         if isinstance(problem.X, Affinities):
-            return problem.X
+            return problem.X, 1.0
         with timer.stage("knn"):
-            neighbors = list(find_neighbors(problem, self.verbose))
+            *neighbors, recall = find_neighbors(problem, self.verbose, self.random_state)
         similarity = Similarity("gaussian", (problem.perplexity,))
         # Handed over for good: together they are as large as P.
-        return joint_probabilities(
+        P = joint_probabilities(
             neighbors.pop(0), neighbors.pop(0), similarity, problem.threads, timer
         )
+        return P, recall
 
     def _optimize(
         self,
@@ -431,6 +444,7 @@ class TSNE(
         callbacks: list[Callback],
         held: npt.NDArray[np.uint8] | None,
         timer: StageTimer,
+        recall: float,
     ) -> None:
         schedule = make_schedule(
             self.schedule,
@@ -485,6 +499,7 @@ class TSNE(
             self.embedding_ = embedding.positions
             self.n_iter_ = embedding.n_iter - 1
             self.timings_ = {**timer.seconds, **embedding.timings, "total": timer.total()}
+            self.timings_["recall"] = recall
             logger.info(
                 "repulsion: %s",
                 ", ".join(

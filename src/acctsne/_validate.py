@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_non_negative, validate_data
 
+from acctsne._graph import check_graph
 from acctsne._threads import effective_threads
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ MAX_COORDINATE = 1e12
 
 # How repulsive forces can be computed.
 METHODS = ("auto", "barnes_hut", "fft", "exact")
+
+# How neighbours can be searched.
+NEIGHBOR_MODES = ("auto", "exact", "approximate")
 
 # Dimensions that the tree and the force kernels are compiled for.
 MAX_COMPONENTS = 3
@@ -44,6 +48,7 @@ class Problem:
     metric_params: dict[str, Any] | None
     init: str | npt.NDArray[Any]
     method: str
+    neighbors: str
     threads: int
 
 
@@ -54,6 +59,8 @@ def check_problem(estimator: "TSNE", X: Any) -> Problem:
 
     # Check arguments: X. Whatever is not float32 becomes float64. The finiteness check sums, and
     # may overflow on the way.
+    if estimator.metric == "precomputed":
+        X = check_graph(X)
     with np.errstate(over="ignore", invalid="ignore"):
         X = validate_data(
             estimator,
@@ -93,6 +100,7 @@ def check_problem(estimator: "TSNE", X: Any) -> Problem:
         metric_params=estimator.metric_params,
         init=init,
         method=method,
+        neighbors=estimator.neighbors,
         threads=threads,
     )
 
@@ -127,6 +135,7 @@ def affinities_problem(estimator: "TSNE", P: "Affinities") -> Problem:
         metric_params=estimator.metric_params,
         init=init,
         method=estimator.method,
+        neighbors=estimator.neighbors,
         threads=threads,
     )
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from acctsne import _core
 from acctsne._affinities import Affinities, csr_arrays, joint_probabilities
 from acctsne._dof import Dof, check_dof
-from acctsne._neighbors import exact_neighbors
+from acctsne._search import exact_neighbors
 from acctsne._similarity import Similarity
 from acctsne._threads import effective_threads
 from acctsne._validate import MAX_COMPONENTS, METHODS, check_layout_dtype

@@ -1,0 +1,115 @@
+// The neighbour searches as Python functions.
+#include "bind/native_call.hpp"
+#include "neighbors/approximate.hpp"
+#include "neighbors/exact.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace acctsne {
+namespace {
+
+template <typename Data>
+PointSet<Data> point_set(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+                         double scale) {
+  require(X.shape(0) >= 1 && X.shape(1) >= 1, "no data");
+  require(X.shape(0) < std::numeric_limits<PointId>::max() / 2, "too many samples");
+  require(coordinates.shape(0) == X.shape(0) && squared_norms.shape(0) == X.shape(0) &&
+              coordinates.shape(1) >= 1,
+          "the projection does not fit the data");
+  return {
+      X.data(),
+      static_cast<Size>(X.shape(0)),
+      static_cast<Size>(X.shape(1)),
+      {coordinates.data(), static_cast<Size>(coordinates.shape(1)), squared_norms.data(), scale}};
+}
+
+// Runs search(request, team) for so many queries; returns indices and squared distances.
+template <typename Data, typename Real, typename Search>
+nb::tuple run_search(const PointSet<Data>& points, Size queries, Size k, int threads,
+                     const nb::object& progress, Search&& search) {
+  const auto stored = static_cast<std::size_t>(queries * k);
+  std::vector<PointId> indices(stored);
+  std::vector<Real> distances(stored);
+  std::atomic<Size> done{0};
+  PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
+  const NeighborsRequest<Data, Real> request{points, k, indices.data(), distances.data(), &done};
+  run_native(threads, poll, [&](ThreadTeam& team) { search(request, team); });
+  const std::vector<std::size_t> shape{static_cast<std::size_t>(queries),
+                                       static_cast<std::size_t>(k)};
+  return nb::make_tuple(to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape));
+}
+
+// The same, with distances in double or in float.
+template <typename Data, typename Search>
+nb::tuple run_search_in(bool in_double, const PointSet<Data>& points, Size queries, Size k,
+                        int threads, const nb::object& progress, Search&& search) {
+  const auto run = in_double ? run_search<Data, double, Search> : run_search<Data, float, Search>;
+  return run(points, queries, k, threads, progress, std::forward<Search>(search));
+}
+
+template <typename Data>
+nb::tuple nearest(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+                  double scale, Size k, bool in_double, int threads, const nb::object& progress) {
+  const PointSet<Data> points = point_set(X, coordinates, squared_norms, scale);
+  require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
+  return run_search_in(
+      in_double, points, points.rows, k, threads, progress,
+      [](const auto& request, ThreadTeam& team) { exact_neighbors(request, team); });
+}
+
+template <typename Data>
+nb::tuple approximate(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+                      double scale, Size k, bool in_double, Input1<PointId> sample, int threads,
+                      const nb::object& progress) {
+  const PointSet<Data> points = point_set(X, coordinates, squared_norms, scale);
+  require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
+  const std::span<const PointId> rows(sample.data(), sample.shape(0));
+  require(!rows.empty() && std::all_of(rows.begin(), rows.end(),
+                                       [&](PointId i) { return i >= 0 && i < points.rows; }),
+          "the sample is empty or a row of it out of range");
+  double recall = 0;
+  const nb::tuple found = run_search_in(in_double, points, points.rows, k, threads, progress,
+                                        [&](const auto& request, ThreadTeam& team) {
+                                          recall = approximate_neighbors(request, {}, rows, team);
+                                        });
+  return nb::make_tuple(found[0], found[1], recall);
+}
+
+template <typename Data>
+nb::tuple of_queries(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+                     double scale, Input2<Data> queries, Input2<float> query_coordinates,
+                     Input1<double> query_norms, Size k, bool in_double, int threads,
+                     const nb::object& progress) {
+  const PointSet<Data> points = point_set(X, coordinates, squared_norms, scale);
+  const PointSet<Data> asked = point_set(queries, query_coordinates, query_norms, scale);
+  require(k >= 1 && k <= points.rows, "n_neighbors must be in [1, n_samples]");
+  require(asked.features == points.features && asked.projection.dims == points.projection.dims,
+          "queries and data differ in features or axes");
+  return run_search_in(
+      in_double, points, asked.rows, k, threads, progress,
+      [&](const auto& request, ThreadTeam& team) { exact_neighbors(request, asked, team); });
+}
+
+template <typename Data>
+void bind_neighbors_of(nb::module_& m) {
+  m.def("nearest_neighbors", &nearest<Data>, "X"_a.noconvert(), "coordinates"_a.noconvert(),
+        "squared_norms"_a.noconvert(), "scale"_a, "n_neighbors"_a, "in_double"_a, "threads"_a,
+        "progress"_a.none() = nb::none());
+  m.def("approximate_neighbors", &approximate<Data>, "X"_a.noconvert(), "coordinates"_a.noconvert(),
+        "squared_norms"_a.noconvert(), "scale"_a, "n_neighbors"_a, "in_double"_a,
+        "sample"_a.noconvert(), "threads"_a, "progress"_a.none() = nb::none());
+  m.def("query_neighbors", &of_queries<Data>, "X"_a.noconvert(), "coordinates"_a.noconvert(),
+        "squared_norms"_a.noconvert(), "scale"_a, "queries"_a.noconvert(),
+        "query_coordinates"_a.noconvert(), "query_norms"_a.noconvert(), "n_neighbors"_a,
+        "in_double"_a, "threads"_a, "progress"_a.none() = nb::none());
+}
+
+} // namespace
+
+void bind_neighbors(nb::module_& m) {
+  bind_neighbors_of<float>(m);
+  bind_neighbors_of<double>(m);
+}
+
+} // namespace acctsne

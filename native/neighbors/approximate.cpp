@@ -1,0 +1,270 @@
+// Step 1, KNN, in two rounds.
+//
+// 1. The nearest points within the cells that are likely to hold any (neighbors/probe.cpp). This
+//    misses some where the guess is wrong.
+// 2. A neighbour's neighbour is often a neighbour. So look at the neighbours that the first round
+//    found for the few nearest neighbours of the point, and keep the k nearest of all. As the
+//    second round reads only what the first one wrote, threads cannot change the result.
+//
+// Points are called by their place in the order of cells: neighbours have places close by, so that
+// what consecutive points look at stays in cache.
+#include "neighbors/approximate.hpp"
+
+#include "kernels/dispatch.hpp"
+#include "neighbors/cell_search.hpp"
+#include "neighbors/probe.hpp"
+
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+namespace acctsne {
+namespace {
+
+// A set of places that is cheap to empty.
+class PlaceSet {
+public:
+  void start(Size most) { slots_.assign(std::bit_ceil(static_cast<std::size_t>(2 * most)), -1); }
+  // False if it was there.
+  bool insert(PointId place) {
+    const std::size_t last = slots_.size() - 1;
+    // Places close to each other fall into different slots.
+    for (auto slot = static_cast<std::size_t>(place) & last;; slot = (slot + 1) & last) {
+      if (slots_[slot] == place) {
+        return false;
+      }
+      if (slots_[slot] < 0) {
+        slots_[slot] = place;
+        return true;
+      }
+    }
+  }
+
+private:
+  std::vector<PointId> slots_;
+};
+
+// Neighbours to find in the first round. If it knows only a part of the axes, some more: on 20,000
+// images of MNIST, 784 features, half as many more raise the recall from 0.965 to 0.994.
+template <typename Data>
+Size first_neighbors(const PointSet<Data>& points, Size neighbors) {
+  const Size more = points.projection.dims < points.features ? neighbors / 2 + 16 : 0;
+  return std::min(neighbors + more, points.rows - 1);
+}
+
+template <typename Data, typename Real>
+class ApproximateSearch {
+public:
+  ApproximateSearch(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
+                    ThreadTeam& team)
+      : request_(request), points_(request.points), effort_(effort),
+        panels_(points_.projection, points_.rows, points_.features, team),
+        found_first_(first_neighbors(points_, request.neighbors)), kernel_(kernels().of<Data>()),
+        scratch_(static_cast<std::size_t>(team.size())) {}
+
+  void run(ThreadTeam& team) {
+    visit_cells(team);
+    lay_out_rows(team);
+    visit_neighbors(team);
+  }
+
+  double recall(std::span<const PointId> sample, ThreadTeam& team) const;
+
+private:
+  struct Scratch {
+    CellProbe::Scratch cells;
+    NearestList nearest;
+    PlaceSet seen;
+    std::vector<PointId> candidates; // places
+    std::vector<float> bounds;       // of their squared distances
+  };
+
+  // The places of the neighbours that the first round found for the point at `place`.
+  PointId* first_found(Size place) const { return first_found_.get() + place * found_first_; }
+  const float* row_at(Size place) const { return rows_.get() + place * row_length_; }
+
+  bool has_rests() const { return panels_.dims() < points_.features; }
+
+  double distance(PointId a, PointId b) const {
+    return kernel_.near_distance(points_.row(a), points_.row(b), points_.features,
+                                 points_.projection.scale);
+  }
+
+  void count_done(Size rows) const {
+    if (request_.done != nullptr) {
+      request_.done->fetch_add(rows, std::memory_order_relaxed);
+    }
+  }
+
+  void visit_cells(ThreadTeam& team) {
+    first_found_.reset(new PointId[static_cast<std::size_t>(points_.rows * found_first_)]);
+    const CellProbe probe(panels_, points_.rows, has_rests(), found_first_, effort_.cells,
+                          effort_.doubt, team);
+    team.for_chunks(panels_.cells(), [&](Size cell, int worker) {
+      const Size first = panels_.begin(cell);
+      if (probe.search(cell, first_found(first), scratch_[static_cast<std::size_t>(worker)].cells,
+                       team, worker)) {
+        count_done((panels_.end(cell) - first) / 2);
+      }
+    });
+  }
+
+  // Coordinates and rest of each point, row by row in the order of places, padded to whole vectors.
+  void lay_out_rows(ThreadTeam& team) {
+    const Size dims = panels_.dims();
+    row_length_ = chunk_count(dims + 1, kRowFloats) * kRowFloats;
+    rows_.reset(new float[static_cast<std::size_t>(points_.rows * row_length_)]);
+    parallel_for(team, points_.rows, kCellPoints, [&](Size begin, Size end) {
+      for (Size place = begin; place < end; ++place) {
+        const PointId id = panels_.row(place);
+        const float* from = points_.projection.coordinates + id * dims;
+        float* to = rows_.get() + place * row_length_;
+        double rest = points_.projection.squared_norms[id];
+        for (Size d = 0; d < dims; ++d) {
+          to[d] = from[d];
+          rest -= static_cast<double>(from[d]) * static_cast<double>(from[d]);
+        }
+        to[dims] = has_rests() ? static_cast<float>(std::sqrt(std::max(rest, 0.0))) : 0.0f;
+        std::fill(to + dims + 1, to + row_length_, 0.0f);
+      }
+    });
+  }
+
+  void visit_neighbors(ThreadTeam& team) {
+    team.for_chunks(panels_.cells(), [&](Size cell, int worker) {
+      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
+      const Size first = panels_.begin(cell);
+      const Size last = panels_.end(cell);
+      for (Size place = first; place < last && !team.should_stop(worker); ++place) {
+        visit_neighbors_of(place, scratch);
+      }
+      count_done((last - first + 1) / 2);
+    });
+  }
+
+  void visit_neighbors_of(Size place, Scratch& scratch) {
+    const PointId id = panels_.row(place);
+    const PointId* known = first_found(place);
+    const Size expanded = std::min(effort_.expanded, found_first_);
+    scratch.seen.start((expanded + 1) * found_first_ + 1);
+    scratch.seen.insert(static_cast<PointId>(place));
+    scratch.nearest.start(request_.neighbors);
+    for (Size j = 0; j < found_first_; ++j) {
+      scratch.seen.insert(known[j]);
+      const PointId neighbor = panels_.row(known[j]);
+      scratch.nearest.add({distance(id, neighbor), neighbor});
+    }
+    scratch.nearest.drop_farthest();
+    scratch.candidates.clear();
+    for (Size j = 0; j < expanded; ++j) {
+      const PointId* theirs = first_found(known[j]);
+      for (Size i = 0; i < found_first_; ++i) {
+        if (scratch.seen.insert(theirs[i])) {
+          scratch.candidates.push_back(theirs[i]);
+        }
+      }
+    }
+    const auto count = static_cast<Size>(scratch.candidates.size());
+    scratch.bounds.resize(scratch.candidates.size());
+    kernels().squared_distances_to(row_at(place), rows_.get(), scratch.candidates.data(), count,
+                                   row_length_, scratch.bounds.data());
+    for (Size c = 0; c < count; ++c) {
+      if (static_cast<double>(scratch.bounds[static_cast<std::size_t>(c)]) <
+          scratch.nearest.limit()) {
+        const PointId neighbor = panels_.row(scratch.candidates[static_cast<std::size_t>(c)]);
+        scratch.nearest.add({distance(id, neighbor), neighbor});
+      }
+    }
+    write(id, scratch.nearest.sorted());
+  }
+
+  void write(PointId id, std::vector<Candidate>& found) const {
+    const Size k = request_.neighbors;
+    if (sizeof(Real) > sizeof(Data) || found.back().distance < kSmallestDistance) {
+      for (Candidate& candidate : found) {
+        candidate.distance = kernel_.squared_distance(points_.row(id), points_.row(candidate.id),
+                                                      points_.features, points_.projection.scale);
+      }
+      std::sort(found.begin(), found.end());
+    }
+    for (Size j = 0; j < k; ++j) {
+      const Candidate& candidate = found[static_cast<std::size_t>(j)];
+      request_.indices[id * k + j] = candidate.id;
+      request_.squared_distances[id * k + j] = static_cast<Real>(candidate.distance);
+    }
+  }
+
+  static constexpr Size kRowFloats = 16; // of the widest vector
+
+  const NeighborsRequest<Data, Real>& request_;
+  const PointSet<Data>& points_;
+  ApproximateEffort effort_;
+  CellPanels panels_;
+  Size found_first_; // neighbours of each point in the first round
+  const RealKernels<Data>& kernel_;
+  std::unique_ptr<PointId[]> first_found_;
+  std::unique_ptr<float[]> rows_;
+  Size row_length_ = 0;
+  std::vector<Scratch> scratch_;
+};
+
+template <typename Data, typename Real>
+double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
+                                             ThreadTeam& team) const {
+  const Size k = request_.neighbors;
+  const Size dims = panels_.dims();
+  std::vector<Data> data;
+  std::vector<float> coordinates;
+  std::vector<double> norms;
+  for (const PointId id : sample) {
+    const float* from = points_.projection.coordinates + id * dims;
+    data.insert(data.end(), points_.row(id), points_.row(id) + points_.features);
+    coordinates.insert(coordinates.end(), from, from + dims);
+    norms.push_back(points_.projection.squared_norms[id]);
+  }
+  const PointSet<Data> queries{data.data(),
+                               static_cast<Size>(sample.size()),
+                               points_.features,
+                               {coordinates.data(), dims, norms.data(), points_.projection.scale}};
+  const CellPanels query_panels(queries.projection, queries.rows, queries.features, team);
+  // The point itself is the first of k + 1.
+  const CellSearch<Data> search(points_, panels_, queries, query_panels, k + 1);
+  std::atomic<Size> hits{0};
+  team.for_chunks(query_panels.cells(), [&](Size cell, int worker) {
+    typename CellSearch<Data>::Scratch scratch;
+    if (!search.search(cell, scratch, team, worker)) {
+      return;
+    }
+    for (std::size_t q = 0; q < scratch.nearest.size(); ++q) {
+      const double farthest = scratch.nearest[q].sorted().back().distance;
+      const PointId query = query_panels.row(query_panels.begin(cell) + static_cast<Size>(q));
+      const PointId id = sample[static_cast<std::size_t>(query)];
+      for (Size j = 0; j < k; ++j) {
+        hits += distance(id, request_.indices[id * k + j]) <= farthest ? 1 : 0;
+      }
+    }
+  });
+  return static_cast<double>(hits) / static_cast<double>(queries.rows * k);
+}
+
+} // namespace
+
+template <typename Data, typename Real>
+double approximate_neighbors(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
+                             std::span<const PointId> sample, ThreadTeam& team) {
+  ApproximateSearch<Data, Real> search(request, effort, team);
+  search.run(team);
+  return search.recall(sample, team);
+}
+
+template double approximate_neighbors(const NeighborsRequest<float, float>&, ApproximateEffort,
+                                      std::span<const PointId>, ThreadTeam&);
+template double approximate_neighbors(const NeighborsRequest<float, double>&, ApproximateEffort,
+                                      std::span<const PointId>, ThreadTeam&);
+template double approximate_neighbors(const NeighborsRequest<double, float>&, ApproximateEffort,
+                                      std::span<const PointId>, ThreadTeam&);
+template double approximate_neighbors(const NeighborsRequest<double, double>&, ApproximateEffort,
+                                      std::span<const PointId>, ThreadTeam&);
+
+} // namespace acctsne

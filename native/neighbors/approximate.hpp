@@ -1,0 +1,25 @@
+// Step 1, KNN, for so many points that exactness would take too long: nearly all of the k nearest
+// neighbours, Euclidean.
+#pragma once
+
+#include "neighbors/exact.hpp"
+
+#include <span>
+
+namespace acctsne {
+
+// The defaults find 0.997 of the 90 nearest of each of 200,000 points of 20 features, the synthetic
+// single-cell data of the benchmarks.
+struct ApproximateEffort {
+  Size cells = 256;   // considered for each point, the nearest to its own
+  double doubt = 3.5; // deviations by which points may be nearer than expected; see probe.cpp
+  Size expanded = 4;  // neighbours of each point whose own neighbours are looked at
+};
+
+// Finds neighbours of every point among the others. The same for any number of threads. Returns the
+// part of the true neighbours that was found, estimated by an exact search for those of `sample`.
+template <typename Data, typename Real>
+double approximate_neighbors(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
+                             std::span<const PointId> sample, ThreadTeam& team);
+
+} // namespace acctsne

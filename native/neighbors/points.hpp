@@ -1,0 +1,84 @@
+// What the neighbour searches share: the points and who is near.
+#pragma once
+
+#include "acctsne/types.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace acctsne {
+
+// The data, centred, on its leading axes.
+struct Projection {
+  const float* coordinates; // rows x dims: V^T (scale * x - centre), V orthonormal
+  Size dims;
+  const double* squared_norms; // rows: |scale * x - centre|^2
+  double scale;                // a power of two
+};
+
+// Points to search, or to search the neighbours of. Both sets of one search have their features,
+// axes, centre and scale in common.
+template <typename Data>
+struct PointSet {
+  const Data* data; // rows x features, row-major
+  Size rows;
+  Size features;
+  Projection projection;
+
+  const Data* row(PointId id) const { return data + Size{id} * features; }
+};
+
+struct Candidate {
+  double distance; // squared
+  PointId id;
+  bool operator<(const Candidate& other) const {
+    return distance < other.distance || (distance == other.distance && id < other.id);
+  }
+};
+
+// The nearest points of one query so far. New ones are only collected; when their room is full, the
+// farthest are dropped. Against a heap, k = 90: as fast for 784 features, a seventh faster for 20.
+class NearestList {
+public:
+  void start(Size kept) {
+    kept_ = static_cast<std::size_t>(kept);
+    items_.clear();
+    items_.reserve(room());
+    last_ = {std::numeric_limits<double>::infinity(), 0};
+  }
+  // What a point must be nearer than to enter, or as near and of a lower id.
+  double limit() const { return last_.distance; }
+  void add(Candidate candidate) {
+    if (candidate < last_) {
+      items_.push_back(candidate);
+      if (items_.size() == room()) {
+        drop_farthest();
+      }
+    }
+  }
+  // Keeps no more than was asked for, which makes the limit as low as it can be.
+  void drop_farthest() {
+    if (items_.size() >= kept_) {
+      const auto last = items_.begin() + static_cast<std::ptrdiff_t>(kept_ - 1);
+      std::nth_element(items_.begin(), last, items_.end());
+      last_ = *last;
+      items_.resize(kept_);
+    }
+  }
+  // The kept ones, nearest first.
+  std::vector<Candidate>& sorted() {
+    drop_farthest();
+    std::sort(items_.begin(), items_.end());
+    return items_;
+  }
+
+private:
+  std::size_t room() const { return kept_ + kept_ / 2 + 1; }
+
+  std::size_t kept_ = 0;
+  std::vector<Candidate> items_;
+  Candidate last_{};
+};
+
+} // namespace acctsne

@@ -1,0 +1,153 @@
+// Which cells are likely to hold neighbours of a query: if the points of a cell were normally
+// distributed along the axes, their squared distances from the query would have a known mean and
+// variance. A cell is visited if the query's k-th distance so far is less than a few deviations
+// below the mean. That spares queries in dense regions most visits, and gives those in sparse ones
+// what they need.
+#include "neighbors/probe.hpp"
+
+#include "kernels/dispatch.hpp"
+
+#include <numeric>
+
+namespace acctsne {
+
+CellProbe::CellProbe(const CellPanels& panels, Size rows, bool rests, Size kept, Size nearby,
+                     double doubt, ThreadTeam& team)
+    : panels_(panels), rows_(rows), rests_(rests), kept_(kept),
+      // Enough candidates must be there.
+      nearby_(std::max(nearby, chunk_count(kept + 1, kCellPoints) + 1)),
+      squared_doubt_(static_cast<float>(doubt * doubt)),
+      variances_(static_cast<std::size_t>(panels.cells() * panels.dims()), 0.0f),
+      no_rests_(static_cast<std::size_t>(panels.width()), 0.0f) {
+  team.for_chunks(panels_.cells(), [&](Size cell, int) { measure_cell(cell); });
+}
+
+void CellProbe::measure_cell(Size cell) {
+  const Size dims = panels_.dims();
+  const Size width = panels_.width();
+  const auto count = static_cast<float>(panels_.end(cell) - panels_.begin(cell));
+  for (Size d = 0; d < dims; ++d) {
+    float sum = 0;
+    for (Size place = panels_.begin(cell); place < panels_.end(cell); ++place) {
+      const Size first = place / width * width;
+      const float apart = panels_.panel(first)[d * width + place - first] - panels_.center(cell)[d];
+      sum += apart * apart;
+    }
+    variances_[static_cast<std::size_t>(cell * dims + d)] = sum / count;
+  }
+}
+
+bool CellProbe::search(Size cell, PointId* places, Scratch& scratch, ThreadTeam& team,
+                       int worker) const {
+  prepare(cell, scratch);
+  order_visits(cell, scratch);
+  for (const Size visited : scratch.visits) {
+    if (team.should_stop(worker)) {
+      return false;
+    }
+    find_active(cell, visited, scratch);
+    for (std::size_t a = 0; a < scratch.active.size(); a += kTileQueries) {
+      const auto in_tile = std::min<std::size_t>(kTileQueries, scratch.active.size() - a);
+      visit_tiles(cell, visited, scratch.active.data() + a, static_cast<int>(in_tile), scratch);
+    }
+  }
+  for (NearestPlaces& nearest : scratch.nearest) {
+    nearest.write(places);
+    places += kept_;
+  }
+  return true;
+}
+
+void CellProbe::prepare(Size cell, Scratch& scratch) const {
+  const Size dims = panels_.dims();
+  const Size first = panels_.begin(cell);
+  const Size count = panels_.end(cell) - first;
+  scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
+  scratch.rests.resize(static_cast<std::size_t>(kCellPoints * kFilterStages));
+  scratch.means.resize(static_cast<std::size_t>(kCellPoints));
+  scratch.spreads.resize(static_cast<std::size_t>(kCellPoints));
+  scratch.tile.resize(static_cast<std::size_t>(kTileQueries * panels_.width()));
+  scratch.nearest.resize(static_cast<std::size_t>(count));
+  for (Size q = 0; q < count; ++q) {
+    float norm; // not needed here
+    panels_.copy_query(first + q, scratch.coordinates.data() + q * dims, norm,
+                       scratch.rests.data() + q * kFilterStages);
+    scratch.nearest[static_cast<std::size_t>(q)].start(kept_);
+  }
+}
+
+// The nearest cells, by their centres; the queries' own comes first.
+void CellProbe::order_visits(Size cell, Scratch& scratch) const {
+  const Size cells = panels_.cells();
+  std::vector<float>& distances = scratch.center_distances;
+  distances.resize(static_cast<std::size_t>(cells));
+  kernels().distances_to_rows(panels_.center(cell), panels_.center(0), cells, panels_.dims(),
+                              distances.data());
+  distances[static_cast<std::size_t>(cell)] = -1;
+  scratch.visits.resize(static_cast<std::size_t>(cells));
+  std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});
+  const auto nearer = [&](Size a, Size b) {
+    const float left = distances[static_cast<std::size_t>(a)];
+    const float right = distances[static_cast<std::size_t>(b)];
+    return left < right || (left == right && a < b);
+  };
+  const auto nearby = scratch.visits.begin() + std::min(nearby_, cells);
+  std::partial_sort(scratch.visits.begin(), nearby, scratch.visits.end(), nearer);
+  scratch.visits.erase(nearby, scratch.visits.end());
+}
+
+void CellProbe::find_active(Size cell, Size visited, Scratch& scratch) const {
+  const Size dims = panels_.dims();
+  const Size first = panels_.begin(cell);
+  const auto count = static_cast<Size>(scratch.nearest.size());
+  for (Size q = 0; q < count; q += panels_.width()) {
+    kernels().spread_of_distances(panels_.panel(first + q), dims, panels_.center(visited),
+                                  variances_.data() + visited * dims, scratch.means.data() + q,
+                                  scratch.spreads.data() + q);
+  }
+  scratch.active.clear();
+  for (Size q = 0; q < count; ++q) {
+    const auto at = static_cast<std::size_t>(q);
+    const float beyond = scratch.means[at] - scratch.nearest[at].limit();
+    if (beyond <= 0 || beyond * beyond < squared_doubt_ * scratch.spreads[at]) {
+      scratch.active.push_back(static_cast<int>(q));
+    }
+  }
+}
+
+void CellProbe::visit_tiles(Size cell, Size visited, const int* active, int count,
+                            Scratch& scratch) const {
+  const auto dims = static_cast<std::size_t>(panels_.dims());
+  const Size first = panels_.begin(cell);
+  const Size width = panels_.width();
+  constexpr int kLast = kFilterStages - 1;
+  FilterQueries queries;
+  for (int q = 0; q < kTileQueries; ++q) {
+    const auto from = static_cast<std::size_t>(active[q < count ? q : 0]);
+    queries.coordinates[q] = scratch.coordinates.data() + from * dims;
+    queries.limits[q] = q < count ? scratch.nearest[from].limit() : -1;
+    queries.rests[q][kLast] = rests_ ? scratch.rests[from * kFilterStages + kLast] : 0;
+  }
+  for (Size place = panels_.begin(visited); place < panels_.end(visited); place += width) {
+    const float* rests = rests_ ? panels_.rests(place) + kLast * width : no_rests_.data();
+    std::uint64_t hits[kTileQueries];
+    if (!kernels().probe_tile(queries, panels_.panel(place), rests, panels_.stages(), hits,
+                              scratch.tile.data())) {
+      continue;
+    }
+    for (int q = 0; q < count; ++q) {
+      const float* distances = scratch.tile.data() + q * width;
+      const Size own = first + active[q];
+      NearestPlaces& nearest = scratch.nearest[static_cast<std::size_t>(active[q])];
+      for (std::uint64_t mask = hits[q]; mask != 0; mask &= mask - 1) {
+        const Size lane = std::countr_zero(mask);
+        if (place + lane < rows_ && place + lane != own) {
+          nearest.add(distances[lane], place + lane);
+        }
+      }
+      queries.limits[q] = nearest.limit();
+    }
+  }
+}
+
+} // namespace acctsne

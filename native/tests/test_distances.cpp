@@ -1,0 +1,244 @@
+// The kernels of the neighbour searches, at every level, against plain loops in double.
+#include "check.hpp"
+#include "data.hpp"
+#include "kernels/dispatch.hpp"
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace acctsne;
+
+TEST(filter_tile_matches_direct_computation) {
+  for_levels([] {
+    const int width = kernels().panel_points;
+    std::mt19937_64 random(6);
+    std::normal_distribution<float> normal;
+    for (const Size dims : {1, 2, 17, 100}) {
+      std::vector<float> coordinates(at(kTileQueries * dims));
+      std::vector<float> panel(at(width * dims));
+      std::vector<float> rests(at(width * kFilterStages));
+      std::vector<float> norms(at(width));
+      FilterQueries queries;
+      for (std::vector<float>* values : {&coordinates, &panel, &rests, &norms}) {
+        std::generate(values->begin(), values->end(), [&] { return normal(random); });
+      }
+      // The padding of a last panel.
+      norms[at(width - 1)] = std::numeric_limits<float>::infinity();
+      const Size stages[kFilterStages] = {std::min<Size>(4, dims), std::min<Size>(9, dims),
+                                          std::min<Size>(40, dims), dims};
+      const float spread = 4 * std::sqrt(static_cast<float>(dims));
+      for (int q = 0; q < kTileQueries; ++q) {
+        queries.coordinates[q] = coordinates.data() + q * dims;
+        queries.norms[q] = normal(random);
+        std::generate_n(queries.rests[q], kFilterStages, [&] { return normal(random); });
+      }
+      const auto bound = [&](int q, Size p, int stage) {
+        double dot = static_cast<double>(queries.rests[q][stage]) *
+                     static_cast<double>(rests[at(stage * width + p)]);
+        for (Size d = 0; d < stages[stage]; ++d) {
+          dot += static_cast<double>(queries.coordinates[q][d]) *
+                 static_cast<double>(panel[at(d * width + p)]);
+        }
+        return static_cast<double>(norms[at(p)]) + static_cast<double>(queries.norms[q]) - 2 * dot;
+      };
+
+      std::uint64_t hits[kTileQueries];
+      const float infinity = std::numeric_limits<float>::infinity();
+      const float limits[kTileQueries] = {0, infinity, -infinity, spread, -spread, 0.1f};
+      std::copy_n(limits, kTileQueries, queries.limits);
+      CHECK(kernels().filter_tile(queries, panel.data(), norms.data(), rests.data(), stages, hits));
+      for (int q = 0; q < kTileQueries; ++q) {
+        for (Size p = 0; p < width; ++p) {
+          const double expected = bound(q, p, kFilterStages - 1);
+          const auto limit = static_cast<double>(limits[q]);
+          const bool hit = ((hits[q] >> p) & 1) != 0;
+          // Rounding decides what is too close to tell.
+          if (std::abs(expected - limit) > 1e-4 || std::isinf(limit)) {
+            CHECK_EQUAL(hit, expected < limit);
+          }
+        }
+      }
+
+      // Below every bound of the first stage, though not of the last: given up at once.
+      double lowest = 1e30;
+      for (int q = 0; q < kTileQueries; ++q) {
+        for (Size p = 0; p < width; ++p) {
+          lowest = std::min(lowest, bound(q, p, 0));
+        }
+      }
+      std::fill_n(queries.limits, kTileQueries, static_cast<float>(lowest - 1e-3));
+      CHECK(
+          !kernels().filter_tile(queries, panel.data(), norms.data(), rests.data(), stages, hits));
+    }
+  });
+}
+
+TEST(near_distance_keeps_to_the_precision_of_the_data) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const Size features : {0, 1, 2, 7, 8, 17, 64, 100, 784}) {
+        const std::vector<Real> a = make_cloud<Real>(Cloud::uniform, features, 1, 7);
+        const std::vector<Real> b = make_cloud<Real>(Cloud::uniform, features, 1, 8);
+        const double exact =
+            kernels().of<Real>().squared_distance(a.data(), b.data(), features, 0.5);
+        CHECK_NEAR(kernels().of<Real>().near_distance(a.data(), b.data(), features, 0.5), exact,
+                   8 * static_cast<double>(kEpsilon<Real>) * exact);
+      }
+    });
+  });
+}
+
+TEST(distances_to_rows_match_a_double_loop) {
+  for_levels([] {
+    for (const Size dims : {1, 5, 16, 33}) {
+      const std::vector<float> rows = make_cloud<float>(Cloud::uniform, 7 * dims, 1, 3);
+      const std::vector<float> point = make_cloud<float>(Cloud::uniform, dims, 1, 4);
+      std::vector<float> distances(7);
+      kernels().distances_to_rows(point.data(), rows.data(), 7, dims, distances.data());
+      for (Size i = 0; i < 7; ++i) {
+        double sum = 0;
+        for (Size d = 0; d < dims; ++d) {
+          sum += std::pow(
+              static_cast<double>(point[at(d)]) - static_cast<double>(rows[at(i * dims + d)]), 2);
+        }
+        CHECK_NEAR(distances[at(i)], std::sqrt(sum), 1e-5 * std::sqrt(sum));
+      }
+    }
+  });
+}
+
+TEST(squared_distance_is_taken_in_double) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      const auto kernel = kernels().of<Real>().squared_distance;
+      for (const Size features : {0, 1, 2, 7, 8, 17, 100}) {
+        std::vector<Real> a = make_cloud<Real>(Cloud::uniform, features, 1, 7);
+        std::vector<Real> b = make_cloud<Real>(Cloud::uniform, features, 1, 8);
+        for (std::size_t f = 0; f < a.size(); ++f) {
+          // Nothing may be lost to a common offset beyond what the data have lost already.
+          a[f] += Real(1e6);
+          b[f] += Real(1e6);
+        }
+        for (const double scale : {1.0, 0x1p-10, 0x1p100}) {
+          double expected = 0;
+          for (std::size_t f = 0; f < a.size(); ++f) {
+            const double difference =
+                (static_cast<double>(a[f]) - static_cast<double>(b[f])) * scale;
+            expected += difference * difference;
+          }
+          CHECK_NEAR(kernel(a.data(), b.data(), features, scale), expected, 1e-14 * expected);
+        }
+      }
+    });
+  });
+}
+
+TEST(probe_tile_matches_direct_computation) {
+  for_levels([] {
+    const int width = kernels().panel_points;
+    for (const Size dims : {1, 2, 17, 100}) {
+      const auto values = [](Size count, std::uint64_t seed) {
+        return make_cloud<float>(Cloud::uniform, count, 1, seed);
+      };
+      const std::vector<float> coordinates = values(kTileQueries * dims, 1);
+      const std::vector<float> query_rests = values(kTileQueries, 2);
+      const std::vector<float> panel = values(width * dims, 3);
+      const std::vector<float> rests = values(width, 4);
+      const Size stages[kFilterStages] = {std::min<Size>(4, dims), std::min<Size>(9, dims),
+                                          std::min<Size>(40, dims), dims};
+      std::vector<double> expected(at(kTileQueries * width));
+      FilterQueries queries{};
+      for (int q = 0; q < kTileQueries; ++q) {
+        queries.coordinates[q] = coordinates.data() + q * dims;
+        queries.rests[q][kFilterStages - 1] = query_rests[at(q)];
+        for (Size p = 0; p < width; ++p) {
+          const auto square = [](float a, float b) {
+            return std::pow(static_cast<double>(a) - static_cast<double>(b), 2);
+          };
+          double& sum = expected[at(q * width + p)];
+          sum = square(query_rests[at(q)], rests[at(p)]);
+          for (Size d = 0; d < dims; ++d) {
+            sum += square(queries.coordinates[q][d], panel[at(d * width + p)]);
+          }
+        }
+        // A distance of one of the points: itself not below, about half of the others.
+        queries.limits[q] = static_cast<float>(expected[at(q * width + 3)]);
+      }
+      std::vector<float> distances(expected.size());
+      std::uint64_t hits[kTileQueries];
+      CHECK(kernels().probe_tile(queries, panel.data(), rests.data(), stages, hits,
+                                 distances.data()));
+      for (int q = 0; q < kTileQueries; ++q) {
+        for (Size p = 0; p < width; ++p) {
+          const float distance = distances[at(q * width + p)];
+          CHECK_NEAR(distance, expected[at(q * width + p)], 1e-5 * expected[at(q * width + p)]);
+          CHECK_EQUAL(((hits[q] >> p) & 1) != 0, distance < queries.limits[q]);
+        }
+      }
+      std::fill_n(queries.limits, kTileQueries, 0.0f);
+      CHECK(!kernels().probe_tile(queries, panel.data(), rests.data(), stages, hits,
+                                  distances.data()));
+    }
+  });
+}
+
+TEST(spread_of_distances_matches_draws) {
+  for_levels([] {
+    constexpr Size kDims = 3;
+    const int width = kernels().panel_points;
+    const std::vector<float> panel = make_cloud<float>(Cloud::uniform, width * kDims, 1, 1);
+    const float center[kDims] = {10, -20, 5};
+    const float variances[kDims] = {100, 25, 4};
+    std::vector<float> means(at(width));
+    std::vector<float> spreads(at(width));
+    kernels().spread_of_distances(panel.data(), kDims, center, variances, means.data(),
+                                  spreads.data());
+    std::mt19937_64 random(2);
+    std::normal_distribution<double> normal;
+    for (const Size p : {0, width - 1}) {
+      constexpr int kDraws = 100'000;
+      double sum = 0;
+      double squares = 0;
+      for (int draw = 0; draw < kDraws; ++draw) {
+        double distance = 0;
+        for (Size d = 0; d < kDims; ++d) {
+          const double drawn = static_cast<double>(center[d]) +
+                               std::sqrt(static_cast<double>(variances[d])) * normal(random);
+          distance += std::pow(drawn - static_cast<double>(panel[at(d * width + p)]), 2);
+        }
+        sum += distance / kDraws;
+        squares += distance * distance / kDraws;
+      }
+      // Five times what the draws may be off by.
+      CHECK_NEAR(means[at(p)], sum, 5 * std::sqrt((squares - sum * sum) / kDraws));
+      CHECK_NEAR(spreads[at(p)], squares - sum * sum, 0.05 * (squares - sum * sum));
+    }
+  });
+}
+
+TEST(squared_distances_to_named_rows_match_a_double_loop) {
+  for_levels([] {
+    const std::vector<PointId> named{6, 0, 3};
+    for (const Size dims : {16, 48}) {
+      const std::vector<float> rows = make_cloud<float>(Cloud::uniform, 7 * dims, 1, 3);
+      const std::vector<float> point = make_cloud<float>(Cloud::uniform, dims, 1, 4);
+      std::vector<float> distances(3);
+      kernels().squared_distances_to(point.data(), rows.data(), named.data(), 3, dims,
+                                     distances.data());
+      for (Size i = 0; i < 3; ++i) {
+        const float* row = rows.data() + named[at(i)] * dims;
+        double sum = 0;
+        for (Size d = 0; d < dims; ++d) {
+          sum += std::pow(static_cast<double>(point[at(d)]) - static_cast<double>(row[d]), 2);
+        }
+        CHECK_NEAR(distances[at(i)], sum, 1e-5 * sum);
+      }
+    }
+  });
+}
+
+int main() {
+  return check::run_tests();
+}

@@ -1,0 +1,144 @@
+"""The native Euclidean neighbour searches, on dense arrays (native/neighbors)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne import _core
+from acctsne._projection import MAX_AXES, find_frame
+from acctsne._threads import limited_libraries
+
+Progress = Callable[[int], None] | None
+
+# Exact up to here: as much work as 300,000 samples of 50 features. Its time grows with N^1.6 where
+# the data has clusters, measured from 50,000 to 1,000,000 synthetic samples of 20 features, and
+# with the axes that are kept.
+EXACT_WORK = 300_000**1.6 * 50
+
+# Rows whose exact neighbours say how good an approximate search was.
+RECALL_SAMPLE = 500
+
+# Queries may be larger than the data, in its scale, by so much that squares still fit float32.
+MAX_QUERY = 1e15
+
+
+@dataclass
+class Found:
+    """What a search found; squared distances are those of the data times scale."""
+
+    indices: npt.NDArray[np.int32]
+    squared_distances: npt.NDArray[Any]
+    scale: float
+    mode: str = "exact"
+    recall: float = 1.0
+
+
+def chosen_mode(mode: str, n_samples: int, n_features: int) -> str:
+    """Decide what "auto" means for data of this size."""
+    if mode != "auto":
+        return mode
+    work = n_samples**1.6 * min(n_features, MAX_AXES)
+    return "exact" if work <= EXACT_WORK else "approximate"
+
+
+def search(
+    X: npt.NDArray[Any],
+    n_neighbors: int,
+    *,
+    mode: str,
+    in_double: bool,
+    threads: int,
+    random: np.random.RandomState,
+    progress: Progress = None,
+) -> Found:
+    """Find the neighbours of every row of a dense C-contiguous array among the others."""
+    if chosen_mode(mode, *X.shape) == "exact":
+        return Found(*exact_neighbors(X, n_neighbors, in_double, threads, progress))
+    with limited_libraries(threads):
+        frame = find_frame(X, n_neighbors)
+        projection = frame.project(X)
+    sample = sample_rows(len(X), random)
+    indices, squared, recall = _core.approximate_neighbors(
+        X,
+        projection.coordinates,
+        projection.squared_norms,
+        frame.scale,
+        n_neighbors,
+        in_double,
+        sample,
+        threads,
+        progress,
+    )
+    return Found(indices, squared, frame.scale, "approximate", recall)
+
+
+def exact_neighbors(
+    X: npt.NDArray[Any],
+    n_neighbors: int,
+    in_double: bool,
+    threads: int,
+    progress: Progress = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float]:
+    """Find the exact neighbours of every row of a dense C-contiguous array.
+
+    Returns indices, squared distances, and the scale: squared distances are those of X times it, 1
+    unless they would overflow or vanish.
+    """
+    with limited_libraries(threads):
+        frame = find_frame(X, n_neighbors)
+        projection = frame.project(X)
+    indices, squared = _core.nearest_neighbors(
+        X,
+        projection.coordinates,
+        projection.squared_norms,
+        frame.scale,
+        n_neighbors,
+        in_double,
+        threads,
+        progress,
+    )
+    return indices, squared, frame.scale
+
+
+def exact_query(
+    X: npt.NDArray[Any],
+    queries: npt.NDArray[Any],
+    n_neighbors: int,
+    in_double: bool,
+    threads: int,
+    progress: Progress = None,
+) -> Found:
+    """Find the exact neighbours of each query among the rows of X; both of one dtype."""
+    with limited_libraries(threads):
+        frame = find_frame(X, n_neighbors)
+        largest = float(np.abs(queries).max()) * frame.scale
+        if largest > MAX_QUERY:
+            raise ValueError(
+                f"a query has a value of size {largest / frame.scale:g}; with this reference they "
+                f"must stay within {MAX_QUERY / frame.scale:g}"
+            )
+        projection = frame.project(X)
+        asked = frame.project(queries)
+    indices, squared = _core.query_neighbors(
+        X,
+        projection.coordinates,
+        projection.squared_norms,
+        frame.scale,
+        queries,
+        asked.coordinates,
+        asked.squared_norms,
+        n_neighbors,
+        in_double,
+        threads,
+        progress,
+    )
+    return Found(indices, squared, frame.scale)
+
+
+def sample_rows(n_samples: int, random: np.random.RandomState) -> npt.NDArray[np.int32]:
+    """Draw the rows from which recall is estimated."""
+    size = min(RECALL_SAMPLE, n_samples)
+    return np.sort(random.choice(n_samples, size, replace=False)).astype(np.int32)
