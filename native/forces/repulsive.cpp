@@ -12,7 +12,7 @@ namespace {
 // which agree within 30 %. Threads and double precision change all three by about the same factor,
 // so only the ratios matter.
 constexpr double kExactPair = 0.25;
-constexpr double kTreePoint = 14; // per point and level, log2 of the points
+constexpr double kTreePoint = 10; // per point and level, log2 of the points
 constexpr double kTreeFixed = 5'000;
 constexpr double kFftPoint = 33;
 constexpr double kFftNode = 0.18; // per node of the padded grid, times log2 of their number
