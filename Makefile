@@ -1,6 +1,7 @@
 # make demo   build, install, embed the handwritten digits, draw the map
 # make test   build, install, run everything that must be green
-# Both make their own environment in .venv; a second run only does what has changed.
+# make docs   build, install, write the documentation to build/docs
+# All make their own environment in .venv; a second run only does what has changed.
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,15 +16,19 @@ NATIVE_SOURCES := $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' 
 PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 
-.PHONY: demo test native-test python-test lint types format asan tsan clean help
+.PHONY: demo test docs native-test python-test lint types format asan tsan clean help
 
 help:
-	@sed -n '1,3p' Makefile
+	@sed -n '1,4p' Makefile
 
 demo: build/installed
 	$(BIN)/python -m acctsne.demo --output demo
 
 test: lint types native-test python-test
+
+docs: build/installed $(VENV)/docs-ready
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d build/doctrees docs build/docs
+	@echo "wrote build/docs/index.html"
 
 native-test: $(VENV)/ready
 	cmake --preset native > build-native.log 2>&1 || { cat build-native.log; rm -f build-native.log; exit 1; }
@@ -57,6 +62,10 @@ $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(VENV)/docs-ready: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 build/installed: $(VENV)/ready $(NATIVE_SOURCES) $(PYTHON_SOURCES) $(BUILD_FILES)

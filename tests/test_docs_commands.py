@@ -1,11 +1,13 @@
-"""Every command line of the documentation is run."""
+"""Every command line of the documentation is run, or as much of it as a test can afford."""
 
 import re
+import runpy
 import shlex
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import metadata
 from pathlib import Path
 
 import anndata
@@ -17,7 +19,9 @@ from sklearn.datasets import load_digits, load_iris
 
 from acctsne import cli, fitsne
 
-PAGE = Path(__file__).parent.parent / "docs" / "command-line.md"
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+PAGE = ROOT / "docs" / "command-line.md"
 BIN = Path(sys.executable).parent
 
 SCRIPT = """
@@ -31,8 +35,11 @@ TSNE(max_iter=250).fit(load_iris().data)
 
 
 def commands(page: Path) -> list[str]:
-    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line]
+    text = page.read_text()
+    blocks = re.findall(r"^```(\S*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [line for kind, block in blocks if kind in ("", "sh") for line in block.splitlines()]
+    in_tables = re.findall(r"`(python benchmarks/[^`]+)`", text)
+    return [line for line in (*lines, *in_tables) if line]
 
 
 def make_files() -> None:
@@ -79,30 +86,91 @@ def write_fitsne_input(path: Path, X: npt.NDArray[np.float64]) -> None:
     path.write_bytes(b"".join(parts))
 
 
-def run(line: str) -> int:
-    """Run a line in this process if it is one of our programs, in a shell if it needs one."""
+def run_module(path: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> object:
+    """Run a program of the repository in this process; returns what it exits with."""
+    program = ROOT / path
+    monkeypatch.syspath_prepend(program if program.is_dir() else program.parent)
+    monkeypatch.setattr(sys, "argv", [path, *arguments])
+    try:
+        runpy.run_path(str(program), run_name="__main__")
+    except SystemExit as stop:
+        return stop.code
+    return 0
+
+
+def run_benchmark(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run a benchmark up to its data: by then it has understood its arguments."""
+    code = run_module(words[1], [*words[2:], "--dataset", "missing.npy"], monkeypatch)
+    return 0 if "missing.npy" in str(code) else 1
+
+
+def run_figures(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Make one of the figures, in the working folder."""
+    monkeypatch.syspath_prepend(ROOT / words[1])
+    import drawing
+
+    monkeypatch.setattr(drawing, "IMAGES", Path.cwd())
+    code = run_module(words[1], [*words[2:], "descent"], monkeypatch)
+    return 0 if code == 0 and Path("descent.png").stat().st_size > 0 else 1
+
+
+def check_extras(words: list[str], _: pytest.MonkeyPatch) -> int:
+    """Check that what is to be installed exists, without installing it."""
+    wanted = {
+        name for word in words for part in re.findall(r"\[(.+)\]", word) for name in part.split(",")
+    }
+    return 0 if wanted <= set(metadata("acctsne").get_all("Provides-Extra") or ()) else 1
+
+
+# Commands that would install, take long or run these tests again: how much of them is run.
+Partly = Callable[[list[str], pytest.MonkeyPatch], int]
+PARTLY: dict[str, Partly] = {
+    r"pip install ": check_extras,
+    r"python benchmarks/": run_benchmark,
+    r"python docs/figures": run_figures,
+}
+# Likewise, by an argument at their end.
+PARTLY_BY_ARGUMENT = {r"make ": "--dry-run", r".*-m pytest ": "--collect-only --quiet"}
+
+
+def run(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run a line in this process if it is one of our programs, in a shell otherwise."""
     programs: dict[str, Callable[[list[str]], int]] = {
         "acctsne": cli.main,
         "fast_tsne": fitsne.main,
     }
-    words = shlex.split(line)
+    words = shlex.split(line, comments=True)
     if words[0] in programs and "|" not in words:
         return programs[words[0]](words[1:])
+    for pattern, partly in PARTLY.items():
+        if re.match(pattern, line):
+            return partly(words, monkeypatch)
+    folder = Path.cwd()
+    for pattern, argument in PARTLY_BY_ARGUMENT.items():
+        if re.match(pattern, line):
+            line = f"{line.split('#')[0]} {argument}"
+            folder = ROOT
     environment = {"PATH": f"{BIN}:/usr/bin:/bin"}
-    return subprocess.run(line, shell=True, env=environment, check=False).returncode
+    line = line.replace(".venv/bin/python", sys.executable)
+    return subprocess.run(line, shell=True, cwd=folder, env=environment, check=False).returncode
 
 
-def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if commands(page)],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_commands(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # In order and in one folder, as a reader would type them.
     monkeypatch.chdir(tmp_path)
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     make_files()
-    lines = commands(PAGE)
-    assert len(lines) > 15
+    lines = commands(page)
     for line in lines:
-        assert run(line) == 0, line
-    assert opened == [(tmp_path / "map.html").as_uri()]
+        assert run(line, monkeypatch) == 0, line
+    if "acctsne view map.npz" in lines:
+        assert opened == [(tmp_path / "map.html").as_uri()]
     for name in re.findall(r"(?:-o|--plot|--html|--movie|--map) (\w[\w.]*)", "\n".join(lines)):
         assert Path(name).stat().st_size > 0, name
 

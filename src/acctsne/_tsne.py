@@ -204,7 +204,7 @@ class TSNE(
     n_features_in_ : int
         Number of features seen during fit.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if X has column names that are all strings.
 
     timings_ : dict

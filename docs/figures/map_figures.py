@@ -1,25 +1,16 @@
-"""Make the documentation's pictures again.
+"""Figures of pictures.md and the README: maps as acctsne.plot draws them."""
 
-    python docs/make_pictures.py --data FOLDER
-
-FOLDER holds mnist70k.npz and fashion_mnist70k.npz, each with arrays X (70000 x 784) and y; without
-it, only the pictures of scikit-learn's digits are made.
-"""
-
-import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
-from PIL import Image
 from sklearn.datasets import load_digits
 
 from acctsne import TSNE, plot
+from drawing import IMAGES
 
-IMAGES = Path(__file__).parent / "images"
 # Fashion-MNIST's classes in order.
 GARMENTS = ["T-shirt", "Trouser", "Pullover", "Dress", "Coat"]
 GARMENTS += ["Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
@@ -54,7 +45,7 @@ def growth() -> None:
         random_state=0, callback_every=10, callback=lambda i, _, Y: moments.update({i + 1: Y})
     ).fit(X)
     figure = Figure(figsize=(9, 6), layout="constrained")
-    for ax, moment in zip(figure.subplots(2, 3).flat, (20, 50, 250, 260, 300, 1000), strict=True):
+    for ax, moment in zip(figure.subplots(2, 3).flat, (20, 30, 70, 80, 100, 1000), strict=True):
         plot.scatter(
             moments[moment], y, ax=ax, names=False, legend=False, title=f"iteration {moment}"
         )
@@ -76,29 +67,5 @@ def fashion(data: Path) -> None:
         plot.save(Y, IMAGES / "fashion.png", garments, title="Fashion-MNIST, 70000 garments")
 
 
-def make(picture: Callable[..., None], *arguments: Any) -> None:
-    """Make one picture, small enough to be kept in the repository: 900 pixels, 256 colours."""
-    picture(*arguments)
-    path = IMAGES / f"{picture.__name__}.png"
-    with Image.open(path) as image:
-        small = image.convert("RGB")
-    small.thumbnail((900, 900))
-    small.quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
-    print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
-
-
-def main() -> None:
-    """Make all pictures that the data suffice for."""
-    parser = argparse.ArgumentParser(description="Make the documentation's pictures again.")
-    parser.add_argument("--data", type=Path, help="folder of mnist70k.npz and fashion_mnist70k.npz")
-    data = parser.parse_args().data
-    IMAGES.mkdir(exist_ok=True)
-    for picture in (digits, values, three_dimensions, growth):
-        make(picture)
-    if data is not None:
-        for picture_of in (mnist, fashion):
-            make(picture_of, data)
-
-
-if __name__ == "__main__":
-    main()
+FIGURES = [digits, values, three_dimensions, growth]
+FIGURES_OF_DATA = [mnist, fashion]
