@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import euclidean_distances
 
 from acctsne import TSNE, Affinities, Embedding, _core, init, nearest_neighbors, quality
-from acctsne._projection import project
+from acctsne._projection import find_frame
 from acctsne._schedule import make_schedule
 from drawing import save
 
@@ -33,7 +33,7 @@ def filter_bounds(data: Path) -> None:
     k, seed = 91, np.random.default_rng(0)
     with np.load(data / "mnist70k.npz") as file:
         X = file["X"].astype(np.float32)
-    projection = project(X, k)
+    projection = find_frame(X, k).project(X)
     queries = seed.choice(len(X), 100, replace=False)
     distances = euclidean_distances(X[queries].astype(np.float64), X)
     limits = np.partition(distances, k, axis=1)[:, [k]]  # the query itself comes first
