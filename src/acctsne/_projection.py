@@ -1,7 +1,7 @@
 """The leading axes of the data, on which the neighbour searches filter (native/neighbors).
 
-Any orthonormal axes give true lower bounds of distances; those of largest variance give tight ones.
-So a sample and a few rounds of subspace iteration are enough.
+Any centre and orthonormal axes give true lower bounds of distances; those of largest variance give
+tight ones. So a sample and a few rounds of subspace iteration are enough.
 """
 
 from dataclasses import dataclass
@@ -63,12 +63,12 @@ class Frame:
 
 
 def find_frame(X: npt.NDArray[Any], n_neighbors: int) -> Frame:
-    """Find the centre of X and its leading axes, if they help to find so many neighbours."""
+    """Find about the centre of X and its leading axes, if they help to find so many neighbours."""
     scale = _power_of_two_scale(X)
-    center = np.zeros(X.shape[1])
-    for block in _blocks(X, scale):
-        center += block.sum(axis=0, dtype=np.float64) / len(X)
-    return Frame(scale, center, _leading_axes(X, scale, center, n_neighbors))
+    rows = X[:: max(1, len(X) // SAMPLE_ROWS)][:SAMPLE_ROWS].astype(np.float64) * scale
+    center = rows.mean(axis=0)
+    sample = (rows - center).astype(np.float32)
+    return Frame(scale, center, _leading_axes(sample, n_neighbors / len(X)))
 
 
 def _blocks(X: npt.NDArray[Any], scale: float) -> Any:
@@ -87,14 +87,12 @@ def _power_of_two_scale(X: npt.NDArray[Any]) -> float:
 
 
 def _leading_axes(
-    X: npt.NDArray[Any], scale: float, center: npt.NDArray[np.float64], n_neighbors: int
+    sample: npt.NDArray[np.float32], nearest: float
 ) -> npt.NDArray[np.float32] | None:
     """Compute orthonormal axes of large variance, or None to keep the features as they are."""
-    n_features = X.shape[1]
+    n_features = sample.shape[1]
     if n_features <= FEW_FEATURES:
         return None
-    rows = X[:: max(1, len(X) // SAMPLE_ROWS)][:SAMPLE_ROWS].astype(np.float64) * scale
-    sample = (rows - center).astype(np.float32)
     if len(sample) <= 2 * MAX_AXES:
         return None  # too few rows to be worth the trouble
     if n_features <= MAX_AXES:
@@ -104,7 +102,7 @@ def _leading_axes(
     # On a busy machine that takes a hundred times as long.
     with limited_libraries(1):
         axes = _subspace_iteration(sample)
-    if _survivors(sample, axes, n_neighbors / len(X)) > MAX_SURVIVORS:
+    if _survivors(sample, axes, nearest) > MAX_SURVIVORS:
         return None
     return np.ascontiguousarray(axes)
 

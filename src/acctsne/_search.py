@@ -19,8 +19,8 @@ Progress = Callable[[int], None] | None
 EXACT_WORK = 300_000**1.6 * 50
 
 # Up to so many values BLAS rotates the data on one thread. OpenBLAS's others would go on spinning
-# for tens of milliseconds, on the cores that our own threads need: a whole fit of the digits, 1797 x
-# 64, took 0.29 s with and 0.25 s without them.
+# for tens of milliseconds, on the cores that our own threads need: a whole fit of the digits, 1797
+# x 64, took 0.29 s with and 0.25 s without them.
 SMALL_DATA = 2**22
 
 # Rows whose exact neighbours say how good an approximate search was.
