@@ -49,20 +49,18 @@ public:
                                       initial.data(), static_cast<int>(dims_), options);
   }
 
-  std::string run(Size iterations, double exaggeration, double learning_rate, double momentum,
-                  double max_step, Size check_every, double min_gradient_norm, Size patience,
-                  Size callback_every, const nb::object& callback, const nb::object& progress,
-                  int threads) {
+  bool run(Size iterations, double exaggeration, double learning_rate, double momentum,
+           double max_step, std::vector<Size> report_every, const nb::object& callback,
+           const nb::object& progress, int threads) {
+    require(std::all_of(report_every.begin(), report_every.end(), [](Size n) { return n >= 1; }),
+            "report_every must be positive");
     Phase phase;
     phase.iterations = iterations;
     phase.exaggeration = exaggeration;
     phase.learning_rate = learning_rate;
     phase.momentum = momentum;
     phase.max_step = max_step;
-    phase.check_every = check_every;
-    phase.callback_every = callback_every;
-    phase.min_gradient_norm = min_gradient_norm;
-    phase.patience = patience;
+    phase.report_every = std::move(report_every);
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
     const Observer observer = [&](const Report& report) {
       const nb::gil_scoped_acquire locked;
@@ -73,12 +71,11 @@ public:
       });
       return stop || !finished;
     };
-    Stop stop = Stop::finished;
+    bool finished = true;
     run_native(threads, poll, [&](ThreadTeam& team) {
-      stop = optimizer_->run(phase, team, callback.is_none() ? Observer{} : observer);
+      finished = optimizer_->run(phase, team, callback.is_none() ? Observer{} : observer);
     });
-    constexpr const char* kNames[] = {"finished", "small_gradient", "no_progress", "callback"};
-    return kNames[static_cast<int>(stop)];
+    return finished;
   }
 
   double kl_divergence(int threads) {
@@ -147,7 +144,6 @@ public:
     return result;
   }
   Size iterations() const { return optimizer_->iterations(); }
-  double gradient_norm() const { return optimizer_->last_report().gradient_norm; }
   nb::dict seconds() const {
     const StepSeconds& seconds = optimizer_->seconds();
     nb::dict result;
@@ -232,8 +228,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
            "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a, "exponent"_a = 1.0,
            "kernel_scale"_a = 1.0)
       .def("run", &Bound::run, "iterations"_a, "exaggeration"_a, "learning_rate"_a, "momentum"_a,
-           "max_step"_a, "check_every"_a, "min_gradient_norm"_a, "patience"_a, "callback_every"_a,
-           "callback"_a.none(), "progress"_a.none(), "threads"_a)
+           "max_step"_a, "report_every"_a, "callback"_a.none(), "progress"_a.none(), "threads"_a)
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
       .def("forces", &Bound::forces, "threads"_a)
       .def("rest", &Bound::rest)
@@ -245,7 +240,6 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def_prop_ro("points", &Bound::points, nb::rv_policy::move)
       .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
       .def_prop_ro("iterations", &Bound::iterations)
-      .def_prop_ro("gradient_norm", &Bound::gradient_norm)
       .def_prop_ro("seconds", &Bound::seconds);
 }
 

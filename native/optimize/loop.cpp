@@ -4,7 +4,7 @@
 // 2. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs
 // 3. attractive: one pass over P (step 5)
 // 4. update: gains, momentum, step, recentring, bounds
-// 5. every check_every iterations: KL divergence and the stopping rules
+// 5. now and then: KL divergence and a report to the observer, who may stop
 #include "optimize/loop.hpp"
 
 #include "forces/attractive.hpp"
@@ -41,35 +41,20 @@ public:
     repulsive_.resize(layout_.points.size());
   }
 
-  Stop run(const Phase& phase, ThreadTeam& team, const Observer& observer) override {
-    const auto due = [this](Size every) { return every > 0 && this->iterations() % every == 0; };
-    double best_kl = std::numeric_limits<double>::infinity();
-    Size best_iteration = this->iterations();
+  bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) override {
+    const auto is_due = [this](Size every) { return this->iterations() % every == 0; };
     for (Size i = 0; i < phase.iterations; ++i) {
       evaluate(team);
       const double gradient_norm = step(phase, team);
-      const bool check = due(phase.check_every);
-      const bool callback = observer && due(phase.callback_every);
-      if (check || callback) {
+      if (observer && std::ranges::any_of(phase.report_every, is_due)) {
         const Size iteration = this->iterations() - 1;
-        this->last_report_ = {iteration, kl_divergence(team), gradient_norm};
-        const double kl = this->last_report_.kl_divergence;
-        if (callback && observer(this->last_report_)) {
-          return Stop::observer;
-        }
-        if (check && kl < best_kl) {
-          best_kl = kl;
-          best_iteration = iteration;
-        } else if (check && phase.patience >= 0 && iteration - best_iteration > phase.patience) {
-          return Stop::no_progress;
-        }
-        if (check && gradient_norm <= phase.min_gradient_norm) {
-          return Stop::small_gradient;
+        if (observer({iteration, kl_divergence(team), gradient_norm})) {
+          return false;
         }
       }
       team.check();
     }
-    return Stop::finished;
+    return true;
   }
 
   void rest() override { rest_layout(layout_); }

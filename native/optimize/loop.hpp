@@ -20,11 +20,8 @@ struct Phase {
   double exaggeration = 1;   // P times this
   double learning_rate = 50; // in scikit-learn's unit: the gradient carries its factor 4
   double momentum = 0.8;
-  double max_step = 5;          // longest step of a point; infinity for none
-  Size check_every = 50;        // iterations between evaluations of KL; 0 for never
-  Size callback_every = 0;      // iterations between calls of the observer; 0 for never
-  double min_gradient_norm = 0; // stop, at a check, when the gradient is not larger
-  Size patience = -1; // stop, at a check, after so many iterations without a lower KL; -1 for never
+  double max_step = 5;            // longest step of a point; infinity for none
+  std::vector<Size> report_every; // reports come after multiples of each of these iterations
 };
 
 struct Report {
@@ -33,9 +30,7 @@ struct Report {
   double gradient_norm; // of the gradient that it followed
 };
 
-enum class Stop { finished, small_gradient, no_progress, observer };
-
-// Sees a report every Phase::callback_every iterations; returning true ends the phase.
+// Sees the reports that the phase asks for; returning true ends the phase.
 using Observer = std::function<bool(const Report&)>;
 
 // All that a later optimiser needs to go on with the same bits. Arrays of points are in the order
@@ -57,8 +52,9 @@ class Optimizer {
 public:
   virtual ~Optimizer() = default;
 
-  // Runs a phase. Cancelled passes through with the layout of the last finished iteration in place.
-  virtual Stop run(const Phase& phase, ThreadTeam& team, const Observer& observer) = 0;
+  // Runs a phase; returns false if the observer ended it. Cancelled passes through with the layout
+  // of the last finished iteration in place.
+  virtual bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) = 0;
   // Forgets momentum and gains.
   virtual void rest() = 0;
   // Holds the points where `fixed` (one value a row of P) is not zero; an empty span lets all go.
@@ -80,14 +76,12 @@ public:
   virtual double z() const = 0;
 
   Size iterations() const { return iterations_.load(std::memory_order_relaxed); }
-  const Report& last_report() const { return last_report_; }
   const StepSeconds& seconds() const { return seconds_; }
   // Finished iterations by the method that computed their repulsion.
   Size iterations_by(Method method) const { return by_method_[static_cast<int>(method)]; }
 
 protected:
   std::atomic<Size> iterations_{0}; // finished ones; another thread may look
-  Report last_report_{};
   StepSeconds seconds_;
   Size by_method_[kMethods] = {};
 };

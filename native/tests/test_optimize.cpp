@@ -132,8 +132,8 @@ std::vector<Real> fit(const Csr<Real>& P, int dims, Method method, Size iteratio
   const std::vector<Real> initial = start_positions<Real>(P.view().rows(), dims, 1e-2);
   const auto optimizer = make_optimizer(P.view(), initial.data(), dims, {method, 0.5});
   ThreadTeam team(threads);
-  CHECK(optimizer->run(make_phase(iterations / 2, 12, 0.5), team, {}) == Stop::finished);
-  CHECK(optimizer->run(make_phase(iterations - iterations / 2), team, {}) == Stop::finished);
+  CHECK(optimizer->run(make_phase(iterations / 2, 12, 0.5), team, {}));
+  CHECK(optimizer->run(make_phase(iterations - iterations / 2), team, {}));
   CHECK_EQUAL(optimizer->iterations(), iterations);
   return positions(*optimizer);
 }
@@ -193,11 +193,15 @@ TEST(a_run_follows_the_rule) {
     Phase phase = make_phase(20, 4, 0.5);
     phase.learning_rate = 30;
     phase.max_step = 0.5;
-    phase.check_every = 20;
+    phase.report_every = {20};
     const auto optimizer =
         make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, similarity});
     ThreadTeam team(2);
-    optimizer->run(phase, team, {});
+    Report last{};
+    optimizer->run(phase, team, [&last](const Report& report) {
+      last = report;
+      return false;
+    });
 
     std::vector<double> updates(points.size(), 0.0);
     std::vector<double> gains(points.size(), 1.0);
@@ -236,9 +240,9 @@ TEST(a_run_follows_the_rule) {
     for (std::size_t c = 0; c < points.size(); ++c) {
       CHECK_NEAR(optimizer->points()[c], points[c], 1e-9);
     }
-    CHECK_EQUAL(optimizer->last_report().iteration, 19);
-    CHECK_NEAR(optimizer->last_report().kl_divergence, kl, 1e-9);
-    CHECK_NEAR(optimizer->last_report().gradient_norm, norm, 1e-9);
+    CHECK_EQUAL(last.iteration, 19);
+    CHECK_NEAR(last.kl_divergence, kl, 1e-9);
+    CHECK_NEAR(last.gradient_norm, norm, 1e-9);
   };
   for (int dims = 1; dims <= 3; ++dims) {
     for (const Similarity& similarity : kSimilarities) {
@@ -260,7 +264,7 @@ TEST(kl_falls_over_a_run) {
         std::vector<double> seen = {optimizer->kl_divergence(team)};
         optimizer->run(make_phase(60, 12, 0.5), team, {});
         Phase phase = make_phase(120);
-        phase.callback_every = 60;
+        phase.report_every = {60};
         optimizer->run(phase, team, [&](const Report& report) {
           seen.push_back(report.kl_divergence);
           return false;
@@ -367,26 +371,25 @@ TEST(the_observer_sees_reports_and_can_stop) {
   const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
   ThreadTeam team(2);
   Phase phase = make_phase(100);
-  phase.callback_every = 7;
+  phase.report_every = {7};
   std::vector<Report> reports;
-  const Stop stop = optimizer->run(phase, team, [&](const Report& report) {
+  const bool finished = optimizer->run(phase, team, [&](const Report& report) {
     reports.push_back(report);
     return reports.size() == 2;
   });
-  CHECK(stop == Stop::observer);
+  CHECK(!finished);
   CHECK_EQUAL(optimizer->iterations(), 14);
   CHECK_EQUAL(reports.size(), 2u);
   CHECK_EQUAL(reports[0].iteration, 6);
   CHECK_EQUAL(reports[1].iteration, 13);
   CHECK(reports[0].kl_divergence > 0 && reports[0].gradient_norm > 0);
-  CHECK_EQUAL(optimizer->last_report().iteration, 13);
 
   // Iterations are counted on in the next phase.
   phase.iterations = 7;
   CHECK(optimizer->run(phase, team, [&](const Report& report) {
     reports.push_back(report);
     return false;
-  }) == Stop::finished);
+  }));
   CHECK_EQUAL(reports.size(), 3u);
   CHECK_EQUAL(reports[2].iteration, 20);
 }
@@ -397,7 +400,7 @@ TEST(an_exception_of_the_observer_reaches_the_caller) {
   const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
   ThreadTeam team(2);
   Phase phase = make_phase(100);
-  phase.callback_every = 10;
+  phase.report_every = {10};
   bool threw = false;
   try {
     optimizer->run(phase, team, [](const Report&) -> bool { throw std::runtime_error("no more"); });
@@ -408,43 +411,24 @@ TEST(an_exception_of_the_observer_reaches_the_caller) {
   CHECK_EQUAL(optimizer->iterations(), 10);
 }
 
-TEST(no_progress_and_small_gradients_stop) {
+TEST(reports_come_at_multiples_of_each_interval) {
   const Csr<double> P = make_joint<double>(100, 6);
   const std::vector<double> initial = start_positions<double>(100, 2, 1);
-  const auto run = [&](const Phase& phase, Size& iterations) {
-    const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
-    ThreadTeam team(2);
-    const Stop stop = optimizer->run(phase, team, {});
-    iterations = optimizer->iterations();
-    return stop;
+  const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
+  ThreadTeam team(2);
+  std::vector<Size> seen;
+  const auto observer = [&](const Report& report) {
+    seen.push_back(report.iteration + 1);
+    return false;
   };
-  Size iterations = 0;
-
-  // Without a learning rate nothing moves: KL is best at the first check, number 5, and 15
-  // iterations later patience ends.
-  Phase still = make_phase(100);
-  still.learning_rate = 0;
-  still.check_every = 5;
-  still.patience = 10;
-  CHECK(run(still, iterations) == Stop::no_progress);
-  CHECK_EQUAL(iterations, 20);
-  still.patience = -1;
-  CHECK(run(still, iterations) == Stop::finished);
-  CHECK_EQUAL(iterations, 100);
-
-  Phase moving = make_phase(60);
-  moving.check_every = 5;
-  moving.patience = 10;
-  CHECK(run(moving, iterations) == Stop::finished);
-  moving.check_every = 3;
-  moving.min_gradient_norm = 1e9;
-  CHECK(run(moving, iterations) == Stop::small_gradient);
-  CHECK_EQUAL(iterations, 3);
-  moving.check_every = 0; // no checks, no stops
-  CHECK(run(moving, iterations) == Stop::finished);
-  CHECK_EQUAL(iterations, 60);
-  CHECK(run(make_phase(0), iterations) == Stop::finished);
-  CHECK_EQUAL(iterations, 0);
+  Phase phase = make_phase(20);
+  CHECK(optimizer->run(phase, team, observer));
+  CHECK(seen.empty());
+  phase.report_every = {6, 4};
+  CHECK(optimizer->run(phase, team, observer));
+  CHECK(seen == (std::vector<Size>{24, 28, 30, 32, 36, 40}));
+  CHECK(optimizer->run(make_phase(0), team, observer));
+  CHECK_EQUAL(optimizer->iterations(), 40);
 }
 
 TEST(rest_forgets_momentum_and_gains) {
@@ -494,10 +478,13 @@ TEST(a_layout_stays_finite_under_brutal_settings) {
         ThreadTeam team(2);
         Phase phase = make_phase(50, 100);
         phase.learning_rate = 1e8;
-        optimizer->run(phase, team, {});
+        phase.report_every = {10};
+        optimizer->run(phase, team, [](const Report& report) {
+          CHECK(std::isfinite(report.kl_divergence));
+          CHECK(std::isfinite(report.gradient_norm));
+          return false;
+        });
         CHECK(all_finite(std::span<const Real>(optimizer->points())));
-        CHECK(std::isfinite(optimizer->last_report().kl_divergence));
-        CHECK(std::isfinite(optimizer->last_report().gradient_norm));
       }
     }
   });

@@ -1,28 +1,52 @@
 """The layout and its optimisation, as an object that applications can hold."""
 
 import os
-from collections.abc import Callable, Iterable
-from math import gcd
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from acctsne import _core, quality
 from acctsne._affinities import Affinities
-from acctsne._dof import Dof, check_dof
+from acctsne._dof import Dof, output_kernel
 from acctsne._init import layout_from_affinities
 from acctsne._progress import logger, progress_bar, shown_log
-from acctsne._schedule import CHECK_EVERY, MAX_STEP, SEEK_EVERY, Phase, Slowing, Stalled
-from acctsne._store import read_archive, write_archive
+from acctsne._schedule import CHECK_EVERY, MAX_STEP, Phase
+from acctsne._stopping import Watch
+from acctsne._store import incomplete, read_archive, write_archive
 from acctsne._threads import effective_threads
 from acctsne._transform import check_neighbors_in_map, place_new_points
-from acctsne._validate import check_fixed, check_method, check_positive
+from acctsne._validate import (
+    ENGINE_CONSTRAINTS,
+    MAX_ITERATIONS,
+    check_callbacks,
+    check_fixed,
+    check_method,
+)
 
 Callback = Callable[[int, float, npt.NDArray[Any]], bool | None]
 
 ARCHIVE_KIND = "embedding"
+
+_OPTIMIZE_CONSTRAINTS: dict[str, Any] = {
+    "n_iter": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
+    "exaggeration": [Interval(Real, 0, None, closed="neither")],
+    "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+    "momentum": [Interval(Real, 0, 1, closed="left")],
+    "max_step": [Interval(Real, 0, None, closed="neither")],
+    "callbacks": [callable, list, tuple],
+    "callback_every": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
+    "tol": [Interval(Real, 0, 1, closed="left")],
+    "verbose": ["verbose"],
+}
 
 
 class Embedding:
@@ -92,33 +116,55 @@ class Embedding:
                 f"affinities must be an Affinities; got {type(affinities).__name__}. Make one with "
                 "Affinities.from_data(X) or Affinities.from_matrix(P)"
             )
+        settings = {"method": method, "angle": angle, "force_error": force_error, "dof": dof}
+        given = {"n_components": n_components, "n_jobs": n_jobs, **settings}
+        validate_parameter_constraints(ENGINE_CONSTRAINTS, given, caller_name="Embedding")
         check_method(method, n_components)
-        self.affinities = affinities
-        self._threads = effective_threads(n_jobs)
-        self._settings: dict[str, Any] = {
-            "method": method,
-            "angle": float(angle),
-            "force_error": float(force_error),
-            "dof": dof,
-        }
+        threads = effective_threads(n_jobs)
         layout = layout_from_affinities(
-            init, affinities, n_components, check_random_state(random_state), self._threads
+            init, affinities, n_components, check_random_state(random_state), threads
         )
-        self._optimizer = self._make_optimizer(layout)
+        self._begin(affinities, layout, settings, threads)
 
-    def _make_optimizer(self, layout: npt.NDArray[Any]) -> Any:
-        dof = check_dof(self._settings["dof"], layout.shape[1], type(self).__name__)
-        kind = _core.Optimizer64 if self.affinities.dtype == np.float64 else _core.Optimizer32
-        return kind(
-            self.affinities.offsets,
-            self.affinities.columns,
-            self.affinities.values,
+    def _begin(
+        self,
+        affinities: Affinities,
+        layout: npt.NDArray[Any],
+        settings: dict[str, Any],
+        threads: int,
+    ) -> None:
+        self.affinities = affinities
+        self._threads = threads
+        self._settings: dict[str, Any] = {
+            "method": str(settings["method"]),
+            "angle": float(settings["angle"]),
+            "force_error": float(settings["force_error"]),
+            "dof": settings["dof"] if settings["dof"] == "sklearn" else float(settings["dof"]),
+        }
+        kind = _core.Optimizer64 if affinities.dtype == np.float64 else _core.Optimizer32
+        self._optimizer: Any = kind(
+            affinities.offsets,
+            affinities.columns,
+            affinities.values,
             layout,
             self._settings["method"],
             self._settings["angle"],
             self._settings["force_error"],
-            *dof,
+            *output_kernel(self._settings["dof"], layout.shape[1]),
         )
+
+    @classmethod
+    def _of(
+        cls,
+        affinities: Affinities,
+        layout: npt.NDArray[Any],
+        settings: dict[str, Any],
+        threads: int,
+    ) -> "Embedding":
+        """Take arguments that were checked, and the layout as it is."""
+        embedding = cls.__new__(cls)
+        embedding._begin(affinities, layout, settings, threads)
+        return embedding
 
     @property
     def positions(self) -> npt.NDArray[Any]:
@@ -172,7 +218,7 @@ class Embedding:
         momentum: float = 0.8,
         max_step: float = MAX_STEP,
         fixed: npt.ArrayLike | None = None,
-        callbacks: Callback | Iterable[Callback] = (),
+        callbacks: Callback | Sequence[Callback] = (),
         callback_every: int = CHECK_EVERY,
         tol: float = 0.0,
         verbose: int = 0,
@@ -194,13 +240,14 @@ class Embedding:
         fixed : array-like, default=None
             Points that stay exactly where they are: a mask, or their indices.
         callbacks : callable or list of callables, default=()
-            Called as `callback(iteration, kl, positions)`, with the iteration counted from 0; if
-            one returns True, the optimisation ends. What one raises passes through, and the
-            embedding holds the last finished iteration.
+            Called as `callback(iteration, kl, positions)`, with the iteration counted from 0 over
+            all calls of `optimize`; if one returns True, the optimisation ends. What one raises
+            passes through, and the embedding holds the last finished iteration.
         callback_every : int, default=50
-            Iterations between calls.
+            They are called after iterations whose number, counted from 1, is a multiple of this.
         tol : float, default=0.0
-            End when the KL divergence falls by less than this part of itself in 50 iterations.
+            End when the KL divergence falls by less than this part of itself in 50 iterations of
+            this call.
         verbose : int, default=0
             1 logs, and draws a progress bar on a terminal.
 
@@ -208,18 +255,34 @@ class Embedding:
         -------
         self : Embedding
             The same object.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from acctsne import Affinities, Embedding
+        >>> X = np.random.default_rng(0).normal(size=(100, 5))
+        >>> embedding = Embedding(Affinities.from_data(X, perplexity=10))
+        >>> embedding.optimize(50, exaggeration=12).optimize(50, tol=1e-3).n_iter
+        100
         """
-        check_positive("n_iter", n_iter, integer=True)
-        check_positive("callback_every", callback_every, integer=True)
-        check_positive("exaggeration", exaggeration)
-        check_positive("max_step", max_step)
+        given = {
+            "n_iter": n_iter,
+            "exaggeration": exaggeration,
+            "learning_rate": learning_rate,
+            "momentum": momentum,
+            "max_step": max_step,
+            "callbacks": callbacks,
+            "callback_every": callback_every,
+            "tol": tol,
+            "verbose": verbose,
+        }
+        validate_parameter_constraints(
+            _OPTIMIZE_CONSTRAINTS, given, caller_name="Embedding.optimize"
+        )
+        checked_callbacks = check_callbacks(callbacks)
+        held = check_fixed(fixed, self.affinities.n_samples)
         if learning_rate == "auto":
             learning_rate = self.affinities.n_samples / exaggeration / 4
-        check_positive("learning_rate", learning_rate)
-        if not 0 <= momentum < 1:
-            raise ValueError(f"momentum must be at least 0 and less than 1; got {momentum}")
-        if tol < 0:
-            raise ValueError(f"tol must not be negative; got {tol}")
         phase = Phase(
             name="optimization",
             end=self.n_iter + int(n_iter),
@@ -236,10 +299,10 @@ class Embedding:
             start = self.n_iter
             self._run(
                 phase,
-                fixed=check_fixed(fixed, self.affinities.n_samples),
-                callbacks=[callbacks] if callable(callbacks) else list(callbacks),
+                watch=Watch(tol=float(tol)),
+                fixed=held,
+                callbacks=checked_callbacks,
                 callback_every=int(callback_every),
-                tol=tol,
                 log=bool(verbose),
                 progress=move_to and (lambda count: move_to(count - start)),
             )
@@ -249,67 +312,68 @@ class Embedding:
         self,
         phase: Phase,
         *,
+        watch: Watch | None = None,
         fixed: npt.NDArray[np.uint8] | None = None,
-        callbacks: Iterable[Callback] = (),
+        callbacks: Sequence[Callback] = (),
         callback_every: int = CHECK_EVERY,
-        tol: float = 0.0,
-        min_grad_norm: float = 0.0,
-        patience: int = -1,
+        keep: Callable[[], None] | None = None,
+        keep_every: int = CHECK_EVERY,
         log: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> str:
-        """Run a phase to its end; returns why it ended."""
+        """Run a phase to its end; returns why it ended.
+
+        `keep` is called every `keep_every` iterations if it goes on.
+        """
         optimizer = self._optimizer
-        if phase.restart:
-            optimizer.rest()
         optimizer.hold(fixed)
-        callbacks = list(callbacks)
-        slowing, stalled = Slowing(), Stalled(tol)
+        log_every = CHECK_EVERY if log else 0
+        callback_every = callback_every if callbacks else 0
+        look_every = phase.look_every if watch else 0
+        keep_every = keep_every if keep else 0
         reason = ""
 
         def on_report(iteration: int, kl: float, gradient_norm: float) -> bool:
             nonlocal reason
-            number = iteration + 1
-            if log and number % CHECK_EVERY == 0:
+
+            def due(every: int) -> bool:
+                return every > 0 and (iteration + 1) % every == 0
+
+            if due(log_every):
                 logger.info(
                     "%s, iteration %d: KL divergence %.4f, gradient norm %.3g",
                     phase.name,
-                    number,
+                    iteration + 1,
                     kl,
                     gradient_norm,
                 )
-            if callbacks and number % callback_every == 0:
+            if due(callback_every):
                 positions = optimizer.points
                 # Each one is called, whatever the others say.
                 answers = [callback(iteration, kl, positions) for callback in callbacks]
-                if any(answers):
-                    reason = "callback"
-            if phase.seek_end and number % SEEK_EVERY == 0 and slowing(kl):
-                reason = reason or "slowing"
-            if phase.may_stop and number % CHECK_EVERY == 0 and stalled(kl):
-                reason = reason or "tol"
+                reason = "callback" if any(answers) else ""
+            if watch and due(look_every):
+                reason = reason or watch.reason_to_end(phase, iteration, kl, gradient_norm)
+            if keep and due(keep_every) and not reason:
+                keep()
             return bool(reason)
 
-        report_every = gcd(
-            CHECK_EVERY if log or (phase.may_stop and tol > 0) else 0,
-            callback_every if callbacks else 0,
-            SEEK_EVERY if phase.seek_end else 0,
-        )
-        stopped: str = optimizer.run(
+        finished = optimizer.run(
             iterations=max(phase.end - self.n_iter, 0),
             exaggeration=phase.exaggeration,
             learning_rate=phase.learning_rate,
             momentum=phase.momentum,
             max_step=phase.max_step,
-            check_every=CHECK_EVERY if phase.may_stop else 0,
-            min_gradient_norm=min_grad_norm,
-            patience=patience,
-            callback_every=report_every,
-            callback=on_report if report_every else None,
+            report_every=[n for n in (log_every, callback_every, look_every, keep_every) if n],
+            callback=on_report,
             progress=progress,
             threads=self._threads,
         )
-        return reason or stopped
+        return "finished" if finished else reason
+
+    def _rest(self) -> None:
+        """Forget momentum and gains."""
+        self._optimizer.rest()
 
     def transform(self, indices: npt.ArrayLike, distances: npt.ArrayLike) -> npt.NDArray[Any]:
         """Place new samples, given their neighbours, into the present layout, which stays.
@@ -343,7 +407,7 @@ class Embedding:
             method=self._settings["method"],
             angle=self._settings["angle"],
             force_error=self._settings["force_error"],
-            dof=check_dof(self._settings["dof"], positions.shape[1], type(self).__name__),
+            dof=output_kernel(self._settings["dof"], positions.shape[1]),
             threads=self._threads,
         )
 
@@ -353,13 +417,22 @@ class Embedding:
         Parameters
         ----------
         path : path-like
-            The file: an npz archive of plain arrays, which is never unpickled.
+            The file: an npz archive of plain arrays, which is never unpickled. Whatever was there
+            stays until all is written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from acctsne import Affinities, Embedding
+        >>> P = [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
+        >>> embedding = Embedding(Affinities.from_matrix(P), "random", random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     embedding.optimize(20).save(Path(folder) / "map.npz")
+        ...     Embedding.load(Path(folder) / "map.npz")
+        Embedding(n_samples=3, n_components=2, n_iter=20)
         """
-        state = self._optimizer.state()
-        scalars = {name: state.pop(name) for name in ("iterations", "relabelled_at")}
-        affinities, described = self.affinities._to_arrays()
-        settings = {"embedding": self._settings, "state": scalars, "affinities": described}
-        write_archive(path, ARCHIVE_KIND, settings, {**state, **affinities})
+        write_archive(path, ARCHIVE_KIND, *self._to_archive())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> "Embedding":
@@ -377,18 +450,31 @@ class Embedding:
         embedding : Embedding
             It goes on where the saved one stood.
         """
+        threads = effective_threads(n_jobs)
         settings, arrays = read_archive(path, ARCHIVE_KIND)
-        names = ("points", "updates", "gains", "mean", "order")
-        try:
-            state = {name: arrays.pop(name) for name in names}
-            affinities = Affinities._from_arrays(arrays, settings["affinities"])
-            return cls._restored(
-                affinities, settings["embedding"], {**state, **settings["state"]}, n_jobs
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{os.fspath(path)} is not a complete acctsne file: {error}"
-            ) from error
+        with incomplete(path):
+            return cls._from_archive(settings, arrays, threads)
+
+    def _to_archive(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return what JSON can hold, and the arrays."""
+        state = self._optimizer.state()
+        scalars = {name: state.pop(name) for name in ("iterations", "relabelled_at")}
+        affinities, described = self.affinities._to_arrays()
+        settings = {"embedding": self._settings, "state": scalars, "affinities": described}
+        return settings, {**state, **affinities}
+
+    @classmethod
+    def _from_archive(
+        cls, settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], threads: int
+    ) -> "Embedding":
+        state = {name: arrays.pop(name) for name in ("points", "updates", "gains", "mean", "order")}
+        for name, values in state.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} has values that are not finite")
+        affinities = Affinities._from_arrays(arrays, settings["affinities"])
+        return cls._restored(
+            affinities, settings["embedding"], {**state, **settings["state"]}, threads
+        )
 
     @classmethod
     def _restored(
@@ -396,13 +482,9 @@ class Embedding:
         affinities: Affinities,
         settings: dict[str, Any],
         state: dict[str, Any],
-        n_jobs: int | None,
+        threads: int,
     ) -> "Embedding":
-        embedding = cls.__new__(cls)
-        embedding.affinities = affinities
-        embedding._settings = dict(settings)
-        embedding._threads = effective_threads(n_jobs)
-        embedding._optimizer = embedding._make_optimizer(state["points"])
+        embedding = cls._of(affinities, state["points"], settings, threads)
         embedding._optimizer.restore(**state)
         return embedding
 

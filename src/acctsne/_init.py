@@ -27,6 +27,8 @@ def initial_layout(
     if isinstance(problem.init, str) and problem.init == "pca":
         coordinates = principal_components(problem.X, problem.n_components, problem.threads)
         return finished(coordinates, problem.dtype)
+    if isinstance(problem.init, np.ndarray):
+        return separate_coincident(problem.init, problem.fixed)
     return layout_from_affinities(
         problem.init, P, problem.n_components, random_state, problem.threads
     )
@@ -60,16 +62,22 @@ def finished(coordinates: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.
     return separate_coincident(np.ascontiguousarray(layout, dtype=dtype))
 
 
-def separate_coincident(layout: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def separate_coincident(
+    layout: npt.NDArray[Any], fixed: npt.NDArray[np.uint8] | None = None
+) -> npt.NDArray[Any]:
     """Move points that share a place a little apart.
 
     Points in one place feel the same forces and, if their neighbours agree too, never part. The
-    moves are deterministic and touch no other point. The first point of each place stays.
+    moves are deterministic and touch no other point. Fixed points stay, and the first of each place
+    where none is fixed.
     """
-    order = np.lexsort(layout.T)
+    keys = layout.T if fixed is None else [fixed == 0, *layout.T]  # fixed ones first in each place
+    order = np.lexsort(keys)
     ordered = layout[order]
     repeats = np.zeros(len(layout), dtype=bool)
     repeats[order[1:]] = (ordered[1:] == ordered[:-1]).all(axis=1)
+    if fixed is not None:
+        repeats[fixed != 0] = False
     count = int(repeats.sum())
     if count:
         std = float(layout[:, 0].std())

@@ -47,6 +47,11 @@ class Phase:
     may_stop: bool = False  # the stopping rules apply
     seek_end: bool = False  # ends as soon as the KL divergence falls less fast than it did
 
+    @property
+    def look_every(self) -> int:
+        """Iterations between looks at the KL divergence, 0 for never."""
+        return SEEK_EVERY if self.seek_end else CHECK_EVERY if self.may_stop else 0
+
 
 def make_schedule(
     kind: Literal["fast", "sklearn"],
@@ -79,8 +84,6 @@ def make_schedule(
     else:
         wanted = early_exaggeration_iter
     early_end = min(wanted, max_iter)
-    late_start = early_end if late_exaggeration_start is None else late_exaggeration_start
-    late_start = min(max(late_start, early_end), max_iter)
 
     early_rate, main_rate = _per_phase(learning_rate)
     early_momentum, main_momentum = _per_phase(momentum)
@@ -100,7 +103,8 @@ def make_schedule(
             momentum=0.8 if main_momentum is None else main_momentum,
             max_step=step,
             restart=restart,
-            may_stop=end == max_iter,
+            # With exaggeration it is not the KL divergence that falls.
+            may_stop=end == max_iter and exaggeration == 1.0,
         )
 
     phases = [
@@ -114,13 +118,13 @@ def make_schedule(
             seek_end=seek,
         )
     ]
-    if late_exaggeration == 1.0:
-        phases.append(main_phase("embedding", max_iter, 1.0, restart=not fast))
-        return phases
-    if late_start > early_end:
+    late_start = max_iter if late_exaggeration == 1.0 else late_exaggeration_start
+    if late_start is not None:
+        # No iterations at all where early exaggeration lasts longer.
         phases.append(main_phase("embedding", late_start, 1.0, restart=not fast))
-    restart = not fast and late_start == early_end
-    phases.append(main_phase("late exaggeration", max_iter, float(late_exaggeration), restart))
+    if late_exaggeration != 1.0:
+        restart = not fast and late_start is None
+        phases.append(main_phase("late exaggeration", max_iter, float(late_exaggeration), restart))
     return phases
 
 
@@ -131,47 +135,3 @@ def _per_phase(value: PerPhase) -> tuple[float | None, float | None]:
     if isinstance(value, Sequence):
         return float(value[0]), float(value[1])
     return float(value), float(value)
-
-
-class Slowing:
-    """Tells when the relative fall of the KL divergence has passed its maximum.
-
-    There the clusters have formed and early exaggeration has done its work (Belkina et al. 2019,
-    opt-SNE). Looks are a few iterations apart; the fall must stay below the maximum for some of
-    them, lest noise end it.
-    """
-
-    # Looks in a row below the maximum.
-    PATIENCE = 3
-    # A fall that counts: before the map unfolds, KL creeps by less.
-    SMALLEST_FALL = 1e-3
-
-    def __init__(self) -> None:
-        self._last_kl = inf
-        self._fastest = 0.0
-        self._slower = 0
-
-    def __call__(self, kl: float) -> bool:
-        """Look at the next KL divergence."""
-        fall = (self._last_kl - kl) / self._last_kl if 0 < self._last_kl < inf else 0.0
-        self._last_kl = kl
-        if fall > self._fastest:
-            self._fastest = fall
-            self._slower = 0
-        elif self._fastest >= self.SMALLEST_FALL:
-            self._slower += 1
-        return self._slower >= self.PATIENCE
-
-
-class Stalled:
-    """Tells when the KL divergence falls by less than a part `tol` of itself between two looks."""
-
-    def __init__(self, tol: float) -> None:
-        self._tol = tol
-        self._last_kl = inf
-
-    def __call__(self, kl: float) -> bool:
-        """Look at the next KL divergence."""
-        stalled = self._tol > 0 and self._last_kl - kl < self._tol * kl
-        self._last_kl = kl
-        return stalled

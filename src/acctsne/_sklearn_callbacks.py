@@ -20,46 +20,55 @@ except ImportError:  # scikit-learn before 1.9
 if TYPE_CHECKING:
     from acctsne._tsne import TSNE
 
-__all__ = ["CallbackSupportMixin", "FitTasks", "has_callbacks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "FitTasks", "with_callbacks"]
 
 
 class FitTasks:
-    """Tells scikit-learn's callbacks of a fit as one task a report, each some iterations long.
+    """Tells scikit-learn's callbacks of a fit as a task, and of its iterations as tasks within.
 
-    It is a callback of ours: returning True, as a callback of scikit-learn's may, ends the fit.
+    It is a callback of ours: where one of scikit-learn's returns True, it does, which ends the fit.
     """
 
-    def __init__(self, estimator: "TSNE", X: Any, reports: int) -> None:
+    def __init__(self, estimator: "TSNE", X: Any) -> None:
         self._estimator = estimator
         self._X = X
-        self._root = estimator._init_callback_context(max_subtasks=reports)
+        self._left = -(-estimator.max_iter // estimator.callback_every)
+        self._root = estimator._init_callback_context(max_subtasks=self._left)
         self._root.call_on_fit_task_begin(estimator=estimator, X=X)
-        self._begin()
+        self._task: Any = None
 
-    def _begin(self) -> None:
-        self._task = self._root.subcontext(task_name="iterations")
-        self._task.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+    @classmethod
+    def of(cls, estimator: "TSNE", X: Any) -> "FitTasks | None":
+        """Begin the task of the fit if callbacks of scikit-learn's were set."""
+        return cls(estimator, X) if getattr(estimator, "_skl_callbacks", ()) else None
+
+    def begin(self) -> None:
+        """Begin the next iterations."""
+        if self._left > 0:
+            self._left -= 1
+            self._task = self._root.subcontext(task_name="iterations")
+            self._task.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
 
     def __call__(self, iteration: int, kl: float, positions: Any) -> bool:
-        """End the present task and begin the next."""
-        stop = self._task.call_on_fit_task_end(
-            estimator=self._estimator,
-            X=self._X,
-            reconstruction_attributes=lambda: {
-                "embedding_": positions,
-                "kl_divergence_": kl,
-                "n_iter_": iteration,
-            },
+        """End the present iterations and begin the next, unless the fit is to stop."""
+        attributes = {"embedding_": positions, "kl_divergence_": kl, "n_iter_": iteration}
+        stop = self._end(attributes)
+        if not stop:
+            self.begin()
+        return stop
+
+    def _end(self, attributes: dict[str, Any]) -> bool:
+        task, self._task = self._task, None
+        return bool(
+            task.call_on_fit_task_end(
+                estimator=self._estimator, X=self._X, reconstruction_attributes=attributes
+            )
         )
-        if len(self._root._children_map) < (self._root.max_subtasks or 0):
-            self._begin()
-        return bool(stop)
 
     def finish(self) -> None:
-        """End the whole fit."""
-        self._root.call_on_fit_task_end(estimator=self._estimator, X=self._X)
-
-
-def has_callbacks(estimator: Any) -> bool:
-    """Whether callbacks of scikit-learn's were set."""
-    return bool(getattr(estimator, "_skl_callbacks", ()))
+        """End the iterations since the last report, if there are any, and the fit."""
+        if self._task is not None:
+            self._end({})
+        self._root.call_on_fit_task_end(
+            estimator=self._estimator, X=self._X, reconstruction_attributes={}
+        )

@@ -3,7 +3,9 @@
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,31 @@ FORMAT_VERSION = 1
 
 ESTIMATOR_KIND = "tsne"
 
+# What reading a file that is damaged, or none of ours, can raise.
+DAMAGE = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
 # Fitted attributes that JSON can hold.
 FITTED = ("kl_divergence_", "n_iter_", "learning_rate_", "n_features_in_", "timings_")
+
+
+@contextmanager
+def incomplete(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in whatever error it leads to if it is damaged or another one."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise ValueError(f"{os.fspath(path)} is not a complete acctsne file: {error}") from error
 
 
 def write_archive(
@@ -34,33 +59,37 @@ def write_archive(
 ) -> None:
     """Write arrays and JSON settings; whatever was at `path` stays until all is written."""
     header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "settings": settings}
-    header_json = np.array(json.dumps(header))
+    header_json = np.array(json.dumps(header, default=_plain_number))
     with replacing(Path(path)) as beside, beside.open("wb") as file:
         np.savez(file, allow_pickle=False, header=header_json, **arrays)
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is neither text nor a number")
 
 
 def read_archive(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Read what write_archive wrote; ValueError, with the file named, for anything else."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(str(arrays.pop("header")))
-        found = header["format"], header["version"], header["kind"]
-        settings: dict[str, Any] = header["settings"]
-    except (OSError, EOFError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            raise
-        raise ValueError(f"{os.fspath(path)} is not a complete acctsne file: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{os.fspath(path)} is not a complete acctsne file: {error}") from error
-    if found != (FORMAT, FORMAT_VERSION, kind):
-        raise ValueError(
-            f"{os.fspath(path)} holds {found[2]!r} in version {found[1]} of the format; expected "
-            f"{kind!r} in version {FORMAT_VERSION}"
-        )
-    return settings, arrays
+    with open(path, "rb") as file, incomplete(path):
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is no npz archive, or it was cut off")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            if "header" not in archive.files:
+                raise ValueError("it has no header")
+            header = json.loads(str(archive["header"]))
+            found = header["format"], header["version"], header["kind"]
+            if found != (FORMAT, FORMAT_VERSION, kind):
+                raise ValueError(
+                    f"it holds {found[0]} {found[2]!r} in version {found[1]} of the format; "
+                    f"expected {FORMAT} {kind!r} in version {FORMAT_VERSION}"
+                )
+            settings: dict[str, Any] = header["settings"]
+            return settings, {name: archive[name] for name in archive.files if name != "header"}
 
 
 def save_estimator(estimator: "TSNE", path: str | os.PathLike[str]) -> None:
@@ -79,45 +108,41 @@ def save_estimator(estimator: "TSNE", path: str | os.PathLike[str]) -> None:
     }
     if hasattr(estimator, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(estimator.feature_names_in_, dtype=str)
-    X = estimator._fit_X
-    if X is None:
-        fitted["data"] = "none"
-    elif issparse(X):
-        fitted["data"] = "sparse"
+    X: Any = estimator._fit_X
+    if issparse(X):
         shape = np.asarray(X.shape)
         arrays |= {"X": X.data, "X_indices": X.indices, "X_indptr": X.indptr, "X_shape": shape}
-    else:
-        fitted["data"] = "dense"
+    elif X is not None:
         arrays["X"] = X
     try:
         write_archive(path, ESTIMATOR_KIND, {"parameters": parameters, "fitted": fitted}, arrays)
     except TypeError as error:
         raise ValueError(
-            f"a parameter cannot be saved: {error}. metric and metric_params must be names and "
-            "plain numbers"
+            f"{path} cannot be written, a parameter cannot be kept in a file: {error}. metric must "
+            "be a name, metric_params plain numbers"
         ) from error
 
 
 def load_estimator(cls: type["TSNE"], path: str | os.PathLike[str]) -> "TSNE":
     """Read what save_estimator wrote."""
     settings, arrays = read_archive(path, ESTIMATOR_KIND)
-    try:
+    with incomplete(path):
         parameters, fitted = settings["parameters"], settings["fitted"]
         parameters["dtype"] = np.dtype(parameters["dtype"]).type
         if "init" in arrays:
             parameters["init"] = arrays["init"]
         estimator = cls(**parameters)
-        data = fitted.pop("data")
-        for name, value in fitted.items():
-            setattr(estimator, name, value)
+        for name in FITTED:
+            if name in fitted:
+                setattr(estimator, name, fitted[name])
         estimator.embedding_ = arrays["embedding"]
         if "feature_names_in" in arrays:
             estimator.feature_names_in_ = arrays["feature_names_in"].astype(object)
-        if data == "sparse":
-            parts = (arrays["X"], arrays["X_indices"], arrays["X_indptr"])
-            estimator._fit_X = csr_matrix(parts, shape=tuple(arrays["X_shape"]))
-        else:
-            estimator._fit_X = arrays["X"] if data == "dense" else None
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{os.fspath(path)} is not a complete acctsne file: {error}") from error
+        X: Any = arrays.get("X")
+        if "X_shape" in arrays:
+            parts = (X, arrays["X_indices"], arrays["X_indptr"])
+            X = csr_matrix(parts, shape=tuple(arrays["X_shape"]))
+        if X is not None and X.shape[0] != len(estimator.embedding_):
+            raise ValueError(f"{X.shape[0]} samples for {len(estimator.embedding_)} points")
+        estimator._fit_X = X
     return estimator

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,32 +20,32 @@ from sklearn.utils.validation import check_is_fitted
 
 from acctsne import _core
 from acctsne._affinities import Affinities, joint_probabilities
-from acctsne._dof import DOF_CONSTRAINTS, Dof, output_kernel
+from acctsne._descent import Descent
+from acctsne._dof import Dof, output_kernel
 from acctsne._embedding import Callback, Embedding
 from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
 from acctsne._progress import StageTimer, logger, progress_bar, shown_log
 from acctsne._schedule import PerPhase, make_schedule
 from acctsne._similarity import Similarity
-from acctsne._sklearn_callbacks import (
-    CallbackSupportMixin,
-    FitTasks,
-    has_callbacks,
-    with_callbacks,
-)
+from acctsne._sklearn_callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from acctsne._stopping import Watch
 from acctsne._store import load_estimator, save_estimator
 from acctsne._threads import effective_threads
 from acctsne._transform import N_NEIGHBORS, known_rows, neighbors_in_map, place_new_points
 from acctsne._validate import (
-    METHODS,
+    ENGINE_CONSTRAINTS,
+    MAX_ITERATIONS,
     NEIGHBOR_MODES,
     Problem,
     affinities_problem,
     check_callbacks,
-    check_fixed,
     check_new_data,
     check_problem,
 )
+
+if TYPE_CHECKING:
+    from acctsne._checkpoint import Checkpoint
 
 
 class TSNE(
@@ -83,7 +83,7 @@ class TSNE(
 
     n_iter_without_progress : int, default=300
         Stop after so many iterations without a smaller KL divergence, looked at every 50 iterations
-        after early exaggeration. -1 stops at the first such look.
+        after early exaggeration. -1 stops at the first look that finds none smaller.
 
     min_grad_norm : float, default=1e-7
         Stop when the gradient's norm is not larger, looked at every 50 iterations after early
@@ -147,7 +147,7 @@ class TSNE(
         where scikit-learn has them, from version 1.9 on.
 
     callback_every : int, default=50
-        Iterations between calls of `callback`.
+        Iterations between calls of `callback`, and between what scikit-learn's callbacks are told.
 
     dtype : numpy.float32 or numpy.float64, default=numpy.float32
         Precision of affinities and layout. Sums that need more are always in double precision, and
@@ -164,11 +164,12 @@ class TSNE(
 
     late_exaggeration : float, default=1.0
         Factor on the attractive forces after early exaggeration. Above 1 clusters are denser and
-        the space between them wider.
+        the space between them wider. Other than 1 it is not the KL divergence that falls, and no
+        stopping rule applies.
 
     late_exaggeration_start : int, default=None
-        The iteration from which on `late_exaggeration` holds; None for the end of early
-        exaggeration.
+        The iteration from which on `late_exaggeration` holds, less than `max_iter`; the end of
+        early exaggeration if that comes later, or if None.
 
     momentum : float, pair of floats or "auto", default="auto"
         Part of the last step that is added to the next. A pair is for early exaggeration and for
@@ -234,7 +235,7 @@ class TSNE(
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **ENGINE_CONSTRAINTS,
         "perplexity": [Interval(Real, 0, None, closed="neither")],
         "early_exaggeration": [Interval(Real, 1, None, closed="left")],
         "learning_rate": [
@@ -243,7 +244,7 @@ class TSNE(
             tuple,
             list,
         ],
-        "max_iter": [Interval(Integral, 250, None, closed="left")],
+        "max_iter": [Interval(Integral, 250, MAX_ITERATIONS, closed="both")],
         "n_iter_without_progress": [Interval(Integral, -1, None, closed="left")],
         "min_grad_norm": [Interval(Real, 0, None, closed="left")],
         "metric": [StrOptions(set(_VALID_METRICS) | {"precomputed"}), callable],
@@ -251,19 +252,14 @@ class TSNE(
         "init": [StrOptions({"pca", "random", "spectral", "multilevel"}), np.ndarray],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
-        "method": [StrOptions(set(METHODS))],
-        "angle": [Interval(Real, 0, 1, closed="both")],
-        "force_error": [Interval(Real, 1e-4, 0.2, closed="both")],
-        "n_jobs": [None, Integral],
         "schedule": [StrOptions({"fast", "sklearn"})],
         "early_exaggeration_iter": [
             StrOptions({"auto"}),
             Interval(Integral, 0, None, closed="left"),
         ],
         "callback": [callable, list, tuple, None],
-        "callback_every": [Interval(Integral, 1, None, closed="left")],
+        "callback_every": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
         "dtype": "no_validation",  # checked in _validate, with the value in the message
-        "dof": DOF_CONSTRAINTS,
         "late_exaggeration": [Interval(Real, 0, None, closed="neither")],
         "late_exaggeration_start": [Interval(Integral, 0, None, closed="left"), None],
         "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left"), tuple, list],
@@ -382,14 +378,17 @@ class TSNE(
         embedding : ndarray of shape (n_samples, n_components)
             The layout, of type `dtype`.
         """
+        return self._fit(X, fixed)
+
+    def _fit(
+        self, X: Any, fixed: npt.ArrayLike | None = None, checkpoint: "Checkpoint | None" = None
+    ) -> npt.NDArray[Any]:
         timer = StageTimer()
         with shown_log(self.verbose):
-            if isinstance(X, Affinities):
-                problem = affinities_problem(self, X)
-            else:
-                problem = check_problem(self, X)
+            check = affinities_problem if isinstance(X, Affinities) else check_problem
+            problem = check(self, X, fixed)
             callbacks = check_callbacks(self.callback)
-            held = check_fixed(fixed, problem.n_samples)
+            tasks = FitTasks.of(self, problem.X)
             logger.info(
                 "%d samples, %s, %s, %d threads, SIMD level %s",
                 problem.n_samples,
@@ -398,31 +397,35 @@ class TSNE(
                 problem.threads,
                 _core.build_info()["simd_level"],
             )
-            P, recall = self._affinities(problem, timer)
-            with timer.stage("init"):
-                layout = initial_layout(problem, check_random_state(self.random_state), P)
-            logger.info(
-                "affinities in %.2f s (neighbours %.2f s)",
-                timer.total(),
-                timer.seconds.get("knn", 0.0),
-            )
-            embedding = Embedding(
-                P,
-                layout,
-                n_components=problem.n_components,
-                method=problem.method,
-                angle=self.angle,
-                force_error=self.force_error,
-                dof=self.dof,
-                n_jobs=problem.threads,
-            )
+            descent = checkpoint.open(self, problem) if checkpoint else None
+            if descent is None:
+                descent = self._start(problem, timer)
             # For transform(): the data that the map is of.
             self._fit_X = None if isinstance(problem.X, Affinities) else problem.X
-            self._optimize(embedding, problem, callbacks, held, timer, recall)
-            if held is not None:
-                # As given: other degrees of freedom than 1 round on the way in and out.
-                self.embedding_[held != 0] = layout[held != 0]
+            if tasks is not None:
+                callbacks.append(tasks)
+                tasks.begin()
+            self._optimize(descent, problem, callbacks, timer, checkpoint)
+            if tasks is not None:
+                tasks.finish()
         return self.embedding_
+
+    def _start(self, problem: Problem, timer: StageTimer) -> Descent:
+        P, recall = self._affinities(problem, timer)
+        with timer.stage("init"):
+            layout = initial_layout(problem, check_random_state(self.random_state), P)
+        logger.info(
+            "affinities in %.2f s (neighbours %.2f s)",
+            timer.total(),
+            timer.seconds.get("knn", 0.0),
+        )
+        settings = {
+            "method": problem.method,
+            "angle": self.angle,
+            "force_error": self.force_error,
+            "dof": self.dof,
+        }
+        return Descent(Embedding._of(P, layout, settings, problem.threads), recall)
 
     def _affinities(self, problem: Problem, timer: StageTimer) -> tuple[Affinities, float]:
         """Return P, and the part of the neighbours that it knows."""
@@ -439,13 +442,13 @@ class TSNE(
 
     def _optimize(
         self,
-        embedding: Embedding,
+        descent: Descent,
         problem: Problem,
         callbacks: list[Callback],
-        held: npt.NDArray[np.uint8] | None,
         timer: StageTimer,
-        recall: float,
+        checkpoint: "Checkpoint | None",
     ) -> None:
+        embedding = descent.embedding
         schedule = make_schedule(
             self.schedule,
             problem.n_samples,
@@ -459,47 +462,36 @@ class TSNE(
             self.late_exaggeration_start,
         )
         self.learning_rate_ = schedule[0].learning_rate
-        self.__dict__.pop("kl_divergence_", None)  # of an earlier fit
-        tasks = None
-        if has_callbacks(self):
-            tasks = FitTasks(self, problem.X, max(1, self.max_iter // self.callback_every))
-            callbacks = [*callbacks, tasks]
+        if hasattr(self, "kl_divergence_"):
+            del self.kl_divergence_  # an earlier fit's, lest it stay if this one ends by an error
         try:
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
-                for phase in schedule:
-                    stopped = embedding._run(
-                        phase,
-                        fixed=held,
-                        callbacks=callbacks,
-                        callback_every=self.callback_every,
-                        tol=self.tol,
-                        min_grad_norm=self.min_grad_norm,
-                        patience=max(self.n_iter_without_progress, 0),
-                        log=bool(self.verbose),
-                        progress=move_to,
-                    )
-                    if stopped != "finished":
-                        logger.info(
-                            "%s stopped after %d iterations: %s",
-                            phase.name,
-                            embedding.n_iter,
-                            stopped,
-                        )
-                    if stopped not in ("finished", "slowing"):
-                        break
+                descent.run(
+                    schedule,
+                    Watch(self.tol, self.min_grad_norm, max(self.n_iter_without_progress, 0)),
+                    fixed=problem.fixed,
+                    callbacks=callbacks,
+                    callback_every=self.callback_every,
+                    keep=checkpoint.save if checkpoint else None,
+                    keep_every=checkpoint.every if checkpoint else 0,
+                    log=bool(self.verbose),
+                    progress=move_to,
+                )
             self.kl_divergence_ = embedding.kl()
             logger.info(
                 "KL divergence %.4f after %d iterations", self.kl_divergence_, embedding.n_iter
             )
-            if tasks is not None:
-                tasks.finish()
         finally:
             # Also after Ctrl-C or an error in a callback: the layout of the last finished
             # iteration.
             self.embedding_ = embedding.positions
+            if problem.fixed is not None and isinstance(problem.init, np.ndarray):
+                # As given: other degrees of freedom than 1 round on the way in and out.
+                held = problem.fixed != 0
+                self.embedding_[held] = problem.init[held]
             self.n_iter_ = embedding.n_iter - 1
             self.timings_ = {**timer.seconds, **embedding.timings, "total": timer.total()}
-            self.timings_["recall"] = recall
+            self.timings_["recall"] = descent.recall
             logger.info(
                 "repulsion: %s",
                 ", ".join(

@@ -1,16 +1,16 @@
 """From what the user passes to one plain Problem whose every value has been checked."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_non_negative, validate_data
 
+from acctsne._dof import DOF_CONSTRAINTS
 from acctsne._graph import check_graph
 from acctsne._threads import effective_threads
 
@@ -33,6 +33,19 @@ NEIGHBOR_MODES = ("auto", "exact", "approximate")
 # Dimensions that the tree and the force kernels are compiled for.
 MAX_COMPONENTS = 3
 
+# Far more than anyone waits for, and sums of such counts fit the native core's integers.
+MAX_ITERATIONS = 2**31 - 1
+
+# What an estimator and an Embedding share, in scikit-learn's form.
+ENGINE_CONSTRAINTS: dict[str, Any] = {
+    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "method": [StrOptions(set(METHODS))],
+    "angle": [Interval(Real, 0, 1, closed="both")],
+    "force_error": [Interval(Real, 1e-4, 0.2, closed="both")],
+    "dof": DOF_CONSTRAINTS,
+    "n_jobs": [None, Integral],
+}
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -50,9 +63,10 @@ class Problem:
     method: str
     neighbors: str
     threads: int
+    fixed: npt.NDArray[np.uint8] | None = None  # not 0 for samples that stay where init puts them
 
 
-def check_problem(estimator: "TSNE", X: Any) -> Problem:
+def check_problem(estimator: "TSNE", X: Any, fixed: Any = None) -> Problem:
     """Check X against the parameters; raise ValueError or TypeError for what cannot work."""
     dtype, threads = _check_parameters(estimator)
     method = estimator.method
@@ -102,18 +116,25 @@ def check_problem(estimator: "TSNE", X: Any) -> Problem:
         method=method,
         neighbors=estimator.neighbors,
         threads=threads,
+        fixed=check_fixed(fixed, n_samples),
     )
 
 
 def _check_parameters(estimator: "TSNE") -> tuple[np.dtype[Any], int]:
     """Check what scikit-learn's constraints cannot say; returns the precision and the threads."""
     check_method(estimator.method, estimator.n_components)
-    check_per_phase("learning_rate", estimator.learning_rate, 0.0, inf)
-    check_per_phase("momentum", estimator.momentum, 0.0, 1.0)
+    check_pair("learning_rate", estimator.learning_rate, Interval(Real, 0, None, closed="neither"))
+    check_pair("momentum", estimator.momentum, Interval(Real, 0, 1, closed="left"))
+    late_start = estimator.late_exaggeration_start
+    if late_start is not None and late_start >= estimator.max_iter:
+        raise ValueError(
+            f"late_exaggeration_start ({late_start}) must be less than max_iter "
+            f"({estimator.max_iter}): late exaggeration would never begin"
+        )
     return check_layout_dtype(estimator.dtype), effective_threads(estimator.n_jobs)
 
 
-def affinities_problem(estimator: "TSNE", P: "Affinities") -> Problem:
+def affinities_problem(estimator: "TSNE", P: "Affinities", fixed: Any = None) -> Problem:
     """Check the parameters for an embedding of given affinities."""
     dtype, threads = _check_parameters(estimator)
     init = estimator.init
@@ -137,6 +158,7 @@ def affinities_problem(estimator: "TSNE", P: "Affinities") -> Problem:
         method=estimator.method,
         neighbors=estimator.neighbors,
         threads=threads,
+        fixed=check_fixed(fixed, P.n_samples),
     )
 
 
@@ -163,7 +185,11 @@ def check_new_data(estimator: "TSNE", X: Any) -> Any:
                 "new samples from all samples of the map; got a sparse one"
             )
         check_non_negative(new, "TSNE.transform()")
-    return new
+        return new
+    # As the data of the map is kept, so that rows can be compared.
+    if issparse(estimator._fit_X):
+        return csr_matrix(new)
+    return new.toarray() if issparse(new) else new
 
 
 def check_callbacks(callback: Any) -> list[Any]:
@@ -175,45 +201,29 @@ def check_callbacks(callback: Any) -> list[Any]:
     return callbacks
 
 
-def check_per_phase(name: str, value: Any, low: float, high: float) -> None:
-    """Check a number, or a pair of them for early exaggeration and the rest."""
-    if isinstance(value, str):
+def check_pair(name: str, value: Any, allowed: Interval) -> None:
+    """Check a pair of numbers, for early exaggeration and the rest; anything else passes."""
+    if not isinstance(value, tuple | list):
         return
-    values = list(value) if isinstance(value, Sequence) else [value]
-    if isinstance(value, Sequence) and len(values) != 2:
+    if len(value) != 2 or not all(allowed.is_satisfied_by(one) for one in value):
         raise ValueError(
-            f"{name} must be one number or a pair, for early exaggeration and for the rest; got "
-            f"{value!r}"
+            f"{name} as a pair, for early exaggeration and for the rest, must be two numbers, each "
+            f"{allowed}; got {value!r}"
         )
-    for one in values:
-        if not isinstance(one, Real) or not low <= float(one) < high:
-            raise ValueError(f"{name} must be at least {low:g} and below {high:g}; got {value!r}")
 
 
 def check_method(method: str, n_components: int) -> None:
-    """Check that the method exists and works in so many dimensions."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    """Check that the method works in so many dimensions."""
     limit = 2 if method == "fft" else MAX_COMPONENTS
-    if not 1 <= n_components <= limit:
+    if n_components > limit:
         raise ValueError(
             f"'n_components' should be inferior to {limit + 1} for method={method!r}; got "
             f"n_components={n_components}"
         )
 
 
-def check_positive(name: str, value: Any, *, integer: bool = False) -> None:
-    """Check that a number is positive and finite, and an integer if it has to be."""
-    kind = Integral if integer else Real
-    if not isinstance(value, kind):
-        wanted = "an integer" if integer else "a number"
-        raise TypeError(f"{name} must be {wanted}; got {value!r}")
-    if not 0 < float(value) < inf:
-        raise ValueError(f"{name} must be positive and finite; got {value!r}")
-
-
 def check_fixed(fixed: Any, n_samples: int) -> npt.NDArray[np.uint8] | None:
-    """Turn a mask or indices of points that stay in place into a mask."""
+    """Turn a mask or indices of points that stay in place into a mask, None if there are none."""
     if fixed is None:
         return None
     given = np.asarray(fixed)
@@ -223,18 +233,22 @@ def check_fixed(fixed: Any, n_samples: int) -> npt.NDArray[np.uint8] | None:
                 f"fixed is a mask of shape {given.shape}; expected ({n_samples},), one value per "
                 "sample"
             )
-        return given.astype(np.uint8)
+        return given.astype(np.uint8) if given.any() else None
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
         raise ValueError(
             "fixed must be a boolean mask or a list of indices; got an array of "
             f"{given.dtype} with shape {given.shape}"
         )
+    if not given.size:
+        return None
+    wrong = given[(given < -n_samples) | (given >= n_samples)]
+    if wrong.size:
+        raise ValueError(
+            f"fixed names sample {wrong[0]}; there are {n_samples}, counted from 0, or from -1 "
+            "backwards"
+        )
     mask = np.zeros(n_samples, dtype=np.uint8)
-    if given.size:
-        if given.min() < -n_samples or given.max() >= n_samples:
-            wrong = given[(given < -n_samples) | (given >= n_samples)][0]
-            raise ValueError(f"fixed names sample {wrong}; there are {n_samples}")
-        mask[given.astype(np.intp)] = 1
+    mask[given.astype(np.intp)] = 1
     return mask
 
 

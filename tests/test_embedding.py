@@ -1,0 +1,629 @@
+"""Embedding: state kept over calls, copies and files; KL; pinned points; callbacks; errors."""
+
+import copy
+import pickle
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from acctsne import TSNE, Affinities, Embedding
+
+Array = npt.NDArray[Any]
+
+METHODS_AND_DIMENSIONS = pytest.mark.parametrize(
+    ("method", "dims"),
+    [
+        (method, dims)
+        for method in ("auto", "barnes_hut", "fft", "exact")
+        for dims in (1, 2, 3)
+        if (method, dims) != ("fft", 3)
+    ],
+)
+
+
+@pytest.fixture(scope="module", name="X")
+def samples(digits: tuple[Array, Array]) -> Array:
+    return digits[0][:200]
+
+
+@pytest.fixture(scope="module", name="P")
+def affinities(X: Array) -> Affinities:
+    return Affinities.from_data(X, perplexity=10)
+
+
+@pytest.fixture(scope="module", name="P64")
+def affinities_in_double(X: Array) -> Affinities:
+    return Affinities.from_data(X, perplexity=10, dtype=np.float64)
+
+
+def start(P: Affinities, **parameters: Any) -> Embedding:
+    return Embedding(P, "random", random_state=0, **parameters)
+
+
+def assert_same_bits(one: Embedding, other: Embedding) -> None:
+    assert one.n_iter == other.n_iter
+    np.testing.assert_array_equal(one.positions, other.positions)
+    assert one.kl() == other.kl()
+
+
+def plain_kl(P: Affinities, Y: Array, dof: float) -> float:
+    joint = P.to_scipy().toarray().astype(np.float64)
+    d2 = np.square(Y[:, None, :].astype(np.float64) - Y[None, :, :]).sum(axis=-1)
+    q = (1 + d2 / dof) ** -dof
+    np.fill_diagonal(q, 0)
+    some = joint > 0
+    return float((joint[some] * np.log(joint[some] * q.sum() / q[some])).sum())
+
+
+class TestCalls:
+    @METHODS_AND_DIMENSIONS
+    @pytest.mark.parametrize("double", [False, True])
+    def test_many_calls_are_one(
+        self, P: Affinities, P64: Affinities, method: str, dims: int, double: bool
+    ) -> None:
+        joint = P64 if double else P
+        whole = start(joint, n_components=dims, method=method, n_jobs=1).optimize(60)
+        parts = start(joint, n_components=dims, method=method, n_jobs=2)
+        for _ in range(6):
+            parts.optimize(10)
+            parts.kl()  # looks, and changes nothing
+        assert_same_bits(parts, whole)
+        assert np.isfinite(whole.positions).all()
+        assert whole.positions.dtype == (np.float64 if double else np.float32)
+
+    # Points are numbered anew after 50 and 150 iterations: a call may end before, at, after it.
+    @pytest.mark.parametrize("first", [1, 49, 50, 51, 150])
+    @pytest.mark.parametrize("look", [False, True])
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_where_points_are_numbered_anew(
+        self, P: Affinities, first: int, look: bool, threads: int
+    ) -> None:
+        whole = start(P, method="barnes_hut").optimize(155)
+        parts = start(P, method="barnes_hut", n_jobs=threads).optimize(first)
+        if look:
+            parts.kl()
+        assert_same_bits(parts.optimize(155 - first), whole)
+
+    def test_settings_of_each_call(self, P: Affinities) -> None:
+        # The same as a schedule that a TSNE of the same settings goes through.
+        init = start(P).positions
+        tsne = TSNE(init=init, early_exaggeration_iter=100, max_iter=250, momentum=(0.5, 0.7))
+        tsne.set_params(learning_rate=(20.0, 40.0), max_step=2.0)
+        embedding = Embedding(P, init)
+        embedding.optimize(100, exaggeration=12, learning_rate=20, momentum=0.5, max_step=2)
+        embedding.optimize(150, learning_rate=40, momentum=0.7, max_step=2)
+        np.testing.assert_array_equal(embedding.positions, tsne.fit_transform(P))
+        assert embedding.kl() == tsne.kl_divergence_
+
+    def test_learning_rate_by_default(self, P: Affinities) -> None:
+        auto = start(P).optimize(20, exaggeration=4)
+        assert_same_bits(auto, start(P).optimize(20, exaggeration=4, learning_rate=200 / 4 / 4))
+
+    def test_returns_itself(self, P: Affinities) -> None:
+        embedding = start(P)
+        assert embedding.optimize(3) is embedding
+        assert embedding.n_iter == 3
+        assert repr(embedding) == "Embedding(n_samples=200, n_components=2, n_iter=3)"
+
+    def test_positions_are_a_copy(self, P: Affinities) -> None:
+        embedding = start(P)
+        before = embedding.positions
+        embedding.positions[:] = np.nan
+        np.testing.assert_array_equal(embedding.positions, before)
+
+    def test_starts_where_told(self, P: Affinities) -> None:
+        init = np.random.default_rng(1).normal(size=(200, 2)).astype(np.float32)
+        np.testing.assert_array_equal(Embedding(P, init).positions, init)
+        for name in ("spectral", "multilevel"):
+            Y = Embedding(P, name).positions
+            assert Y[:, 0].std() == pytest.approx(1e-4)
+
+    def test_timings(self, P: Affinities) -> None:
+        timings = start(P, method="barnes_hut").optimize(7).timings
+        assert timings["iterations_barnes_hut"] == 7
+        assert {"tree_building", "repulsive", "attractive", "update"} < set(timings)
+
+
+class TestCopies:
+    # Before the first iteration, and about where points are numbered anew.
+    @pytest.mark.parametrize("at", [0, 1, 49, 50, 51])
+    @pytest.mark.parametrize("double", [False, True])
+    @pytest.mark.parametrize("how", ["file", "pickle", "copy", "copy.copy"])
+    def test_goes_on_with_the_same_bits(
+        self, P: Affinities, P64: Affinities, tmp_path: Path, at: int, double: bool, how: str
+    ) -> None:
+        def through_a_file(embedding: Embedding) -> Embedding:
+            embedding.save(tmp_path / "embedding.npz")
+            return Embedding.load(tmp_path / "embedding.npz", n_jobs=2)
+
+        ways: dict[str, Callable[[Embedding], Embedding]] = {
+            "file": through_a_file,
+            "pickle": lambda embedding: pickle.loads(pickle.dumps(embedding)),
+            "copy": Embedding.copy,
+            "copy.copy": copy.copy,
+        }
+        original = start(P64 if double else P, dof=0.5, n_jobs=1)
+        if at:
+            original.optimize(at, exaggeration=4)
+        copied = ways[how](original)
+        assert_same_bits(copied, original)
+        # Independent: what is done to one leaves the other.
+        before = original.positions
+        copied.optimize(20)
+        np.testing.assert_array_equal(original.positions, before)
+        assert_same_bits(original.optimize(20), copied)
+
+    def test_a_file_keeps_everything(self, P: Affinities, tmp_path: Path) -> None:
+        path = tmp_path / "embedding"  # the name is the user's: no suffix is added
+        settings = {"method": "barnes_hut", "angle": 0.3, "force_error": 0.05, "dof": 2.0}
+        start(P, n_components=3, **settings).optimize(5).save(path)
+        loaded = Embedding.load(path)
+        assert loaded._settings == settings
+        assert repr(loaded.affinities) == repr(P)
+        assert loaded.affinities.similarity == P.similarity
+        np.testing.assert_array_equal(loaded.affinities.perplexities, P.perplexities)
+        assert [file.name for file in tmp_path.iterdir()] == ["embedding"]
+
+    def test_given_affinities(self, P: Affinities, tmp_path: Path) -> None:
+        given = Affinities.from_matrix(2 * P.to_scipy())
+        start(given).optimize(5).save(tmp_path / "embedding.npz")
+        loaded = Embedding.load(tmp_path / "embedding.npz")
+        assert loaded.affinities.changes == given.changes != ()
+        assert_same_bits(loaded, start(given).optimize(5))
+
+    def test_saves_over_an_older_file(self, P: Affinities, tmp_path: Path) -> None:
+        path = tmp_path / "embedding.npz"
+        for iterations in (3, 4):
+            start(P).optimize(iterations).save(path)
+            assert Embedding.load(path).n_iter == iterations
+
+
+class TestFilesThatAreNone:
+    @pytest.fixture(name="path")
+    def a_path(self, tmp_path: Path) -> Path:
+        return tmp_path / "embedding.npz"
+
+    @staticmethod
+    def refused(path: Path) -> str:
+        with pytest.raises(ValueError, match=re.escape(str(path))) as caught:
+            Embedding.load(path)
+        return str(caught.value)
+
+    def test_truncated_or_damaged_anywhere(self, P: Affinities, path: Path) -> None:
+        start(P).save(path)
+        whole = path.read_bytes()
+        random = np.random.default_rng(0)
+        for size in [0, 1, 100, *random.integers(len(whole), size=20), len(whole) - 1]:
+            path.write_bytes(whole[:size])
+            self.refused(path)
+        # A bit flipped in an array is seen by its checksum; where it is not seen, it does no harm.
+        unseen = 0
+        for at in random.integers(len(whole), size=100):
+            damaged = bytearray(whole)
+            damaged[at] ^= 0x10
+            path.write_bytes(damaged)
+            with suppress(ValueError):
+                Embedding.load(path)
+                unseen += 1
+        assert unseen < 5
+
+    def test_other_files(self, P: Affinities, X: Array, path: Path) -> None:
+        path.write_text("x,y\n1,2\n")
+        assert "no npz archive" in self.refused(path)
+        with path.open("wb") as file:
+            np.save(file, X)
+        assert "no npz archive" in self.refused(path)
+        np.savez(path, X=X)
+        assert "no header" in self.refused(path)
+        np.savez(path, header=np.array("{}"))
+        self.refused(path)
+        TSNE(max_iter=250).fit(X).save(path)
+        assert "holds acctsne 'tsne' in version 1 of the format; expected acctsne 'embedding'" in (
+            self.refused(path)
+        )
+
+    def test_nothing_is_unpickled(self, path: Path) -> None:
+        class Trap:
+            def __reduce__(self) -> tuple[Any, ...]:
+                return pytest.fail, ("unpickled",)
+
+        trap = np.array([Trap()], dtype=object)
+        path.write_bytes(pickle.dumps(Trap()))
+        self.refused(path)
+        with path.open("wb") as file:
+            np.save(file, trap, allow_pickle=True)
+        self.refused(path)
+        np.savez(path, allow_pickle=True, header=trap)
+        self.refused(path)
+        np.savez(path, allow_pickle=True, header=np.array("{}"), points=trap)
+        self.refused(path)
+
+    @pytest.mark.parametrize("name", ["points", "order", "columns", "gains"])
+    def test_arrays_that_do_not_fit(self, P: Affinities, path: Path, name: str) -> None:
+        start(P).save(path)
+        with np.load(path) as archive:
+            arrays = dict(archive)
+        np.savez(path, **{**arrays, name: arrays[name][:-1]})
+        self.refused(path)
+        np.savez(path, **{**arrays, name: np.full_like(arrays[name], -1)})
+        if name in ("order", "columns"):
+            self.refused(path)
+        del arrays[name]
+        np.savez(path, **arrays)
+        assert repr(name) in self.refused(path)
+
+    def test_positions_that_are_not_finite(self, P: Affinities, path: Path) -> None:
+        start(P).save(path)
+        with np.load(path) as archive:
+            arrays = dict(archive)
+        arrays["points"][3, 1] = np.nan
+        np.savez(path, **arrays)
+        assert "points has values that are not finite" in self.refused(path)
+
+    def test_absent(self, path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match=re.escape(str(path))):
+            Embedding.load(path)
+        with pytest.raises(IsADirectoryError):
+            Embedding.load(path.parent)
+
+    def test_a_failed_write_leaves_the_old_file(
+        self, P: Affinities, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        start(P).optimize(3).save(path)
+
+        def full(*_: Any, **__: Any) -> None:
+            raise OSError("no space left on device")
+
+        monkeypatch.setattr(np, "savez", full)
+        with pytest.raises(OSError, match="no space left"):
+            start(P).optimize(4).save(path)
+        monkeypatch.undo()
+        assert Embedding.load(path).n_iter == 3
+        assert list(path.parent.iterdir()) == [path]
+
+
+class TestKl:
+    @METHODS_AND_DIMENSIONS
+    @pytest.mark.parametrize("dof", [0.5, 1.0, 3.0])
+    def test_against_the_definition(
+        self, P64: Affinities, method: str, dims: int, dof: float
+    ) -> None:
+        embedding = start(P64, n_components=dims, method=method, dof=dof)
+        embedding.optimize(30, exaggeration=12).optimize(10)
+        expected = plain_kl(P64, embedding.positions, dof)
+        assert embedding.kl(exact=True) == pytest.approx(expected, rel=1e-9)
+        assert embedding.kl() == pytest.approx(expected, rel=1e-9 if method == "exact" else 0.01)
+
+    def test_never_negative(self) -> None:
+        # Two points have all of P and of Q between them: KL is 0, and rounding can be either way.
+        P = Affinities.from_matrix([[0, 1], [1, 0]])
+        for method in ("auto", "barnes_hut", "fft", "exact"):
+            embedding = start(P, method=method)
+            for _ in range(5):
+                embedding.optimize(3)
+                assert 0 <= embedding.kl() < 0.02
+                assert 0 <= embedding.kl(exact=True) < 1e-6
+
+    def test_is_that_of_plain_affinities_during_exaggeration(self, P64: Affinities) -> None:
+        seen: list[tuple[float, float]] = []
+        embedding = start(P64, method="exact")
+        embedding.optimize(
+            20,
+            exaggeration=12,
+            callback_every=5,
+            callbacks=lambda _, kl, Y: seen.append((kl, plain_kl(P64, Y, 1.0))),
+        )
+        assert len(seen) == 4
+        for kl, expected in seen:
+            assert kl == pytest.approx(expected, rel=1e-9)
+
+
+class TestPinned:
+    CHOICES = pytest.mark.parametrize(
+        "choice", ["mask", "indices", "negative", "repeated", "one", "all"]
+    )
+
+    @staticmethod
+    def chosen(choice: str) -> tuple[Any, Array]:
+        """Give `fixed` as a user would, and the mask that it means."""
+        mask = np.zeros(200, dtype=bool)
+        mask[::3] = True
+        if choice == "mask":
+            return mask.tolist(), mask
+        if choice == "indices":
+            return np.flatnonzero(mask).astype(np.int16), mask
+        if choice == "negative":
+            return np.flatnonzero(mask) - 200, mask
+        if choice == "repeated":
+            return [0, 5, 5, 0], np.isin(np.arange(200), [0, 5])
+        if choice == "one":
+            return [-1], np.arange(200) == 199
+        return range(200), np.ones(200, dtype=bool)
+
+    @CHOICES
+    @pytest.mark.parametrize("dof", [1.0, 0.5])
+    def test_in_optimize(self, P: Affinities, choice: str, dof: float) -> None:
+        fixed, mask = self.chosen(choice)
+        embedding = start(P, dof=dof).optimize(40)  # with momentum, and not centred on the origin
+        before = embedding.positions
+        embedding.optimize(60, fixed=fixed)
+        np.testing.assert_array_equal(embedding.positions[mask], before[mask])
+        assert (embedding.positions[~mask] != before[~mask]).any(axis=1).all()
+
+    @CHOICES
+    @pytest.mark.parametrize("dof", [1.0, 0.5])
+    @pytest.mark.parametrize("dims", [1, 2, 3])
+    def test_in_fit(self, X: Array, choice: str, dof: float, dims: int) -> None:
+        fixed, mask = self.chosen(choice)
+        # Far from the origin, where an ordinary map would be moved to.
+        init = np.random.default_rng(0).normal(30, 5, size=(200, dims))
+        tsne = TSNE(dims, perplexity=10, init=init, max_iter=250, dof=dof, dtype=np.float64)
+        tsne.fit(X, fixed=fixed)
+        np.testing.assert_array_equal(tsne.embedding_[mask], init[mask])
+        assert (tsne.embedding_[~mask] != init[~mask]).any(axis=1).all()
+        np.testing.assert_array_equal(
+            tsne.set_params(dtype=np.float32).fit_transform(X, fixed=fixed)[mask],
+            init[mask].astype(np.float32),
+        )
+
+    @pytest.mark.parametrize("fixed", [[], np.zeros(200, dtype=bool), None])
+    def test_none_is_none(self, P: Affinities, X: Array, fixed: Any) -> None:
+        assert_same_bits(start(P).optimize(20, fixed=fixed), start(P).optimize(20))
+        tsne = TSNE(perplexity=10, max_iter=250)
+        np.testing.assert_array_equal(tsne.fit(X, fixed=fixed).embedding_, tsne.fit(X).embedding_)
+
+    def test_is_for_one_call(self, P: Affinities) -> None:
+        embedding = start(P).optimize(30)
+        before = embedding.optimize(10, fixed=[7]).positions
+        assert (embedding.optimize(10).positions[7] != before[7]).all()
+
+    def test_many_calls_are_one(self, P: Affinities) -> None:
+        # Also where points are numbered anew, and through a copy.
+        fixed = np.arange(0, 200, 3)
+        whole = start(P).optimize(30).optimize(60, fixed=fixed)
+        parts = start(P).optimize(30)
+        for _ in range(3):
+            parts = parts.optimize(20, fixed=fixed).copy()
+        assert_same_bits(parts, whole)
+
+    def test_others_gather_round_them(self, digits: tuple[Array, Array]) -> None:
+        # Ten digits pinned in ten places: the others of their kind come to them, more often than
+        # by chance.
+        X, y = digits[0][:600], digits[1][:600]
+        pinned = np.concatenate([np.flatnonzero(y == digit)[:10] for digit in range(10)])
+        angles = 2 * np.pi * y / 10
+        init = 1e-2 * np.random.default_rng(0).normal(size=(600, 2))
+        places = 20 * np.column_stack([np.cos(angles), np.sin(angles)])
+        init[pinned] = (places + np.random.default_rng(1).normal(size=(600, 2)))[pinned]
+        Y = TSNE(init=init, max_iter=500).fit(X, fixed=pinned).embedding_
+        nearest = np.square(Y[:, None, :] - places[pinned[::10]]).sum(axis=-1).argmin(axis=1)
+        rest = np.setdiff1d(np.arange(600), pinned)
+        assert (nearest[rest] == y[rest]).mean() > 0.7
+
+    def test_pinned_points_may_share_a_place(self, X: Array) -> None:
+        init = np.random.default_rng(0).normal(size=(200, 2))
+        init[[3, 10, 20]] = init[30]
+        Y = TSNE(init=init, perplexity=10, max_iter=250).fit(X, fixed=[10, 20]).embedding_
+        np.testing.assert_array_equal(Y[10], init[30].astype(np.float32))
+        np.testing.assert_array_equal(Y[20], Y[10])
+        assert len(np.unique(Y[[3, 10, 30]], axis=0)) == 3
+
+    def test_after_an_exception(self, X: Array) -> None:
+        def callback(*_: Any) -> None:
+            raise RuntimeError("stop")
+
+        init = np.random.default_rng(0).normal(size=(200, 2))
+        tsne = TSNE(init=init, perplexity=10, dof=0.5, dtype=np.float64, callback=callback)
+        with pytest.raises(RuntimeError, match="stop"):
+            tsne.fit(X, fixed=[4])
+        np.testing.assert_array_equal(tsne.embedding_[4], init[4])
+
+    @pytest.mark.parametrize(
+        ("fixed", "said"),
+        [
+            ([0, 200], "fixed names sample 200; there are 200"),
+            ([-201], "fixed names sample -201; there are 200"),
+            ([True, False], r"fixed is a mask of shape \(2,\); expected \(200,\)"),
+            ([0.5], "fixed must be a boolean mask or a list of indices; got an array of float64"),
+            ([[0, 1]], r"fixed must be .* with shape \(1, 2\)"),
+            (3, r"fixed must be .* with shape \(\)"),
+            ("all", "fixed must be a boolean mask or a list of indices"),
+        ],
+    )
+    def test_errors(self, P: Affinities, X: Array, fixed: Any, said: str) -> None:
+        with pytest.raises(ValueError, match=said):
+            start(P).optimize(10, fixed=fixed)
+        with pytest.raises(ValueError, match=said):
+            TSNE(perplexity=10).fit(X, fixed=fixed)
+
+
+class TestCallbacks:
+    def test_several_and_their_arguments(self, P: Affinities) -> None:
+        calls: list[tuple[str, int, float, Array]] = []
+
+        def named(name: str) -> Callable[[int, float, Array], None]:
+            return lambda iteration, kl, Y: calls.append((name, iteration, kl, Y))
+
+        embedding = start(P).optimize(7)
+        embedding.optimize(20, callbacks=[named("a"), named("b")], callback_every=10)
+        # Numbers count over all calls of optimize.
+        assert [call[:2] for call in calls] == [("a", 9), ("b", 9), ("a", 19), ("b", 19)]
+        reached = start(P).optimize(20)
+        np.testing.assert_array_equal(calls[-1][3], reached.positions)
+        assert calls[-1][2] == reached.kl()
+
+    def test_one_that_returns_true_stops(self, P: Affinities) -> None:
+        heard: list[int] = []
+        embedding = start(P).optimize(
+            100,
+            callbacks=(lambda i, *_: i >= 19, lambda i, *_: heard.append(i)),
+            callback_every=10,
+        )
+        # All are called, also beside one that stops.
+        assert heard == [9, 19]
+        assert_same_bits(embedding, start(P).optimize(20))
+
+    def test_an_exception_passes_through_and_leaves_the_embedding_usable(
+        self, P: Affinities
+    ) -> None:
+        error = ZeroDivisionError("from the callback")
+
+        def callback(iteration: int, *_: Any) -> None:
+            if iteration == 14:
+                raise error
+
+        embedding = start(P)
+        with pytest.raises(ZeroDivisionError) as caught:
+            embedding.optimize(100, callbacks=callback, callback_every=5)
+        assert caught.value is error
+        assert_same_bits(embedding.optimize(85), start(P).optimize(100))
+
+    def test_tol_ends_where_nothing_falls_any_more(self, P: Affinities) -> None:
+        embedding = start(P).optimize(150, exaggeration=12)
+        falling = embedding.copy().optimize(100_000, tol=1e-3)
+        assert 200 <= falling.n_iter < 20_000
+        assert falling.n_iter % 50 == 0
+        # It ends at the first look that saw too small a fall, not at one before.
+        kls = [(again := embedding.copy().optimize(50)).kl()]
+        while again.n_iter < falling.n_iter:
+            kls.append(again.optimize(50).kl())
+        falls = [(before - after) / after for before, after in pairwise(kls)]
+        assert falls[-1] < 1e-3
+        assert min(falls[:-1], default=1) >= 1e-3
+
+    def test_verbose_and_odd_intervals_change_nothing(
+        self, P: Affinities, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        seen: list[int] = []
+        embedding = start(P).optimize(
+            110, verbose=1, tol=1e-9, callbacks=lambda i, *_: seen.append(i + 1), callback_every=7
+        )
+        assert seen == list(range(7, 111, 7))
+        assert [message.split(":")[0] for message in caplog.messages] == [
+            "optimization, iteration 50",
+            "optimization, iteration 100",
+        ]
+        assert_same_bits(embedding, start(P).optimize(110))
+
+
+class TestErrors:
+    def test_affinities(self, X: Array) -> None:
+        with pytest.raises(TypeError, match=r"must be an Affinities; got ndarray. Make one with"):
+            Embedding(X)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("parameters", "said"),
+        [
+            ({"n_components": 0}, "'n_components' parameter of Embedding .* Got 0"),
+            ({"n_components": 2.5}, "'n_components' parameter of Embedding .* Got 2.5"),
+            ({"n_components": 4}, r"inferior to 4 for method='auto'; got n_components=4"),
+            ({"n_components": 3, "method": "fft"}, r"inferior to 3 for method='fft'; got .*=3"),
+            ({"method": "magic"}, "'method' parameter of Embedding .* Got 'magic'"),
+            ({"angle": -0.1}, "'angle' parameter of Embedding .* Got -0.1"),
+            ({"angle": np.nan}, "'angle' parameter of Embedding .* Got nan"),
+            ({"force_error": 0}, "'force_error' parameter of Embedding .* Got 0"),
+            ({"dof": 0}, "'dof' parameter of Embedding .* Got 0"),
+            ({"n_jobs": 1.5}, "'n_jobs' parameter of Embedding .* Got 1.5"),
+            ({"n_jobs": 0}, "n_jobs == 0 has no meaning"),
+            ({"init": "pca"}, "init must be an array or one of spectral, multilevel, random"),
+            ({"init": np.zeros((3, 2))}, r"init has shape \(3, 2\); expected \(200, 2\)"),
+            ({"init": np.full((200, 2), np.nan)}, "init contains NaN"),
+            ({"random_state": "seed"}, "'seed' cannot be used to seed"),
+        ],
+    )
+    def test_parameters(self, P: Affinities, parameters: dict[str, Any], said: str) -> None:
+        with pytest.raises(ValueError, match=said):
+            Embedding(P, **{"init": "random", **parameters})
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("n_iter", 0),
+            ("n_iter", 1.5),
+            ("n_iter", 10**30),
+            ("exaggeration", 0),
+            ("exaggeration", np.inf),
+            ("learning_rate", 0),
+            ("learning_rate", np.nan),
+            ("learning_rate", "fast"),
+            ("momentum", 1),
+            ("momentum", -0.1),
+            ("max_step", 0),
+            ("max_step", np.nan),
+            ("callbacks", 3),
+            ("callback_every", 0),
+            ("tol", -1e-9),
+            ("tol", np.nan),
+            ("verbose", "much"),
+        ],
+    )
+    def test_optimize(self, P: Affinities, name: str, value: Any) -> None:
+        embedding = start(P)
+        with pytest.raises(
+            ValueError, match=rf"'{name}' parameter of Embedding\.optimize .* Got {value!r}"
+        ):
+            embedding.optimize(**{"n_iter": 10, name: value})
+        assert embedding.n_iter == 0
+
+    def test_callbacks_that_cannot_be_called(self, P: Affinities) -> None:
+        with pytest.raises(TypeError, match=r"callback must be callable, or a list .* got 3"):
+            start(P).optimize(10, callbacks=[print, 3])  # type: ignore[list-item]
+
+
+class TestTransform:
+    def test_places_among_the_neighbors(self, P: Affinities) -> None:
+        embedding = start(P).optimize(100, exaggeration=12).optimize(200)
+        before = embedding.positions
+        around = [np.argsort(np.square(before - before[i]).sum(axis=1))[:10] for i in range(20)]
+        placed = embedding.transform(around, np.tile(np.linspace(1, 1.2, 10), (20, 1)))
+        away = np.linalg.norm(placed - before[:20], axis=1)
+        assert np.median(away) < 0.1 * np.ptp(before, axis=0).max()
+        np.testing.assert_array_equal(embedding.positions, before)
+
+    @pytest.mark.parametrize("dims", [1, 2, 3])
+    @pytest.mark.parametrize("dof", [1.0, 0.5])
+    def test_batches_orders_and_units(self, P: Affinities, dims: int, dof: float) -> None:
+        embedding = start(P, n_components=dims, dof=dof).optimize(100)
+        random = np.random.default_rng(0)
+        indices = np.array([random.choice(200, 8, replace=False) for _ in range(30)])
+        distances = random.uniform(1, 2, size=(30, 8))
+        together = embedding.transform(indices, distances)
+        assert together.shape == (30, dims)
+        assert together.dtype == np.float32
+        alone = [embedding.transform([i], [d]) for i, d in zip(indices, distances, strict=True)]
+        np.testing.assert_array_equal(np.concatenate(alone), together)
+        # Neighbours in any order, distances in any unit.
+        shuffled = embedding.transform(indices[:, ::-1], distances[:, ::-1])
+        np.testing.assert_array_equal(shuffled, together)
+        for unit in (2.0**-500, 2.0**500):
+            np.testing.assert_array_equal(embedding.transform(indices, unit * distances), together)
+
+    def test_neighbors_at_no_distance(self, P: Affinities) -> None:
+        embedding = start(P).optimize(100)
+        placed = embedding.transform([[3, 4], [3, 3], [5, 6]], [[0, 0], [0, 0], [0, 1]])
+        assert np.isfinite(placed).all()
+
+    @pytest.mark.parametrize(
+        ("indices", "distances", "said"),
+        [
+            ([1, 2], [[1.0, 2.0]], "indices must be a 2-dimensional array of integers"),
+            ([[0.5]], [[1.0]], "indices must be a 2-dimensional array of integers.*float64"),
+            ([[1, 2]], [[1.0]], r"differ in shape: \(1, 2\) and \(1, 1\)"),
+            ([[200]], [[1.0]], "indices must be between 0 and 199; got 200"),
+            ([[-1]], [[1.0]], "indices must be between 0 and 199; got -1"),
+            ([[1]], [[-1.0]], "Negative values in data passed to Embedding.transform"),
+            ([[1]], [[np.nan]], "distances contains NaN"),
+            ([[1]], [[np.inf]], "distances contains infinity"),
+            (np.empty((0, 3), dtype=int), np.empty((0, 3)), "0 sample"),
+        ],
+    )
+    def test_errors(self, P: Affinities, indices: Any, distances: Any, said: str) -> None:
+        with pytest.raises(ValueError, match=said):
+            start(P).transform(indices, distances)
