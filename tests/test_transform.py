@@ -1,0 +1,375 @@
+"""New points into a finished map: TSNE.transform, and the estimator in a file."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import openTSNE
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array, csr_matrix, issparse
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from acctsne import TSNE, Affinities
+
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(scope="module", name="X")
+def samples(digits: tuple[Array, Array]) -> Array:
+    return digits[0][:300]
+
+
+@pytest.fixture(scope="module", name="new")
+def new_samples(digits: tuple[Array, Array]) -> Array:
+    return digits[0][300:340]
+
+
+def small(**parameters: Any) -> TSNE:
+    return TSNE(**{"perplexity": 10, "max_iter": 250, "random_state": 0, **parameters})
+
+
+@pytest.fixture(scope="module", name="fitted")
+def fitted_estimator(X: Array) -> TSNE:
+    return small().fit(X)
+
+
+def assert_each_alone_as_in_a_batch(tsne: TSNE, new: Any) -> Array:
+    """Check batches and threads; returns the places."""
+    together: Array = tsne.transform(new)
+    alone = [tsne.transform(new[i : i + 1]) for i in range(0, new.shape[0], 5)]
+    np.testing.assert_array_equal(np.concatenate(alone), together[::5])
+    threads = tsne.n_jobs
+    for n_jobs in (1, 3):
+        np.testing.assert_array_equal(tsne.set_params(n_jobs=n_jobs).transform(new), together)
+    tsne.set_params(n_jobs=threads)
+    return together
+
+
+class TestSamplesOfTheMap:
+    @pytest.mark.parametrize("parameters", [
+        {},
+        {"dtype": np.float64},
+        {"n_components": 1},
+        {"n_components": 3},
+        {"dof": 0.5},
+        {"method": "exact"},
+        {"method": "barnes_hut"},
+        {"method": "fft"},
+        {"metric": "cosine"},
+        {"metric": "manhattan"},
+        {"metric": lambda a, b: np.abs(a - b).max()},
+    ], ids=str)  # fmt: skip
+    def test_go_where_they_are(self, X: Array, parameters: dict[str, Any]) -> None:
+        X = X[:150]
+        tsne = small(**parameters).fit(X)
+        np.testing.assert_array_equal(tsne.transform(X), tsne.embedding_)
+        np.testing.assert_array_equal(tsne.transform(X[[7, 3, 7]]), tsne.embedding_[[7, 3, 7]])
+
+    @pytest.mark.parametrize(
+        "make",
+        [np.asfortranarray, np.float32, csr_matrix, csr_array, pd.DataFrame, np.ndarray.tolist],
+    )
+    @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+    def test_in_any_form(self, X: Array, make: Callable[[Array], Any], metric: str) -> None:
+        data = make(X)
+        tsne = small(metric=metric).fit(data)
+        np.testing.assert_array_equal(tsne.transform(data), tsne.embedding_)
+
+    def test_dense_and_sparse_are_the_same_data(self, X: Array, new: Array) -> None:
+        # Pixels are small integers: distances are the same however they are computed.
+        dense, sparse = small().fit(X), small().fit(csr_matrix(X))
+        np.testing.assert_array_equal(dense.transform(csr_matrix(X)), dense.embedding_)
+        np.testing.assert_array_equal(sparse.transform(X), sparse.embedding_)
+        for tsne in (dense, sparse):
+            np.testing.assert_array_equal(tsne.transform(new), tsne.transform(csr_matrix(new)))
+
+    def test_precomputed(self, X: Array, new: Array) -> None:
+        D = pairwise_distances(X)
+        tsne = small(metric="precomputed", init="random").fit(D)
+        np.testing.assert_array_equal(tsne.transform(D), tsne.embedding_)
+        placed = assert_each_alone_as_in_a_batch(tsne, pairwise_distances(new, X))
+        # The same as from the data, into the same map.
+        from_data = small(init="random").fit(X)
+        from_data.embedding_ = tsne.embedding_
+        np.testing.assert_allclose(placed, from_data.transform(new), atol=1e-3)
+
+    def test_the_first_of_several_that_are_equal(self, X: Array) -> None:
+        data = np.concatenate([X[:100], X[:100]])
+        tsne = small().fit(data)
+        np.testing.assert_array_equal(tsne.transform(data), tsne.embedding_[np.arange(200) % 100])
+
+    def test_far_from_the_origin_and_tiny(self, X: Array) -> None:
+        # Distances of 1e-3 of the norm: the row itself is nearest all the same.
+        data = 1000 * np.abs(X).max() + X
+        tsne = small().fit(data)
+        np.testing.assert_array_equal(tsne.transform(data), tsne.embedding_)
+        tsne = small().fit(1e-30 * X)
+        np.testing.assert_array_equal(tsne.transform(1e-30 * X), tsne.embedding_)
+
+    def test_where_rounding_is_as_large_as_distances(self, X: Array) -> None:
+        # Cosine distances of 1e-5, from float32 data.
+        data = (1000 + X).astype(np.float32)
+        tsne = small(metric="cosine").fit(data)
+        np.testing.assert_array_equal(tsne.transform(data), tsne.embedding_)
+
+    def test_some_old_some_new(self, X: Array, new: Array, fitted: TSNE) -> None:
+        mixed = np.concatenate([new[:3], X[5:8], new[3:6]])
+        placed = fitted.transform(mixed)
+        np.testing.assert_array_equal(placed[3:6], fitted.embedding_[5:8])
+        np.testing.assert_array_equal(placed[[0, 1, 2, 6, 7, 8]], fitted.transform(new[:6]))
+
+
+class TestNewSamples:
+    @pytest.mark.parametrize("parameters", [
+        {"n_components": 1},
+        {"n_components": 2},
+        {"n_components": 3},
+        {"n_components": 2, "method": "barnes_hut", "dtype": np.float64},
+        {"n_components": 1, "method": "fft", "dof": 0.5},
+        {"n_components": 2, "method": "exact", "dof": 0.5},
+        {"n_components": 3, "method": "barnes_hut", "dof": "sklearn"},
+        {"metric": "cosine"},
+    ], ids=str)  # fmt: skip
+    def test_batches_and_threads(self, X: Array, new: Array, parameters: dict[str, Any]) -> None:
+        tsne = small(**parameters).fit(X)
+        before = tsne.embedding_.copy()
+        placed = assert_each_alone_as_in_a_batch(tsne, new)
+        assert placed.dtype == tsne.embedding_.dtype
+        # Inside the map, and each in a place of its own.
+        low, high = before.min(axis=0), before.max(axis=0)
+        assert ((placed > low - 0.1 * (high - low)) & (placed < high + 0.1 * (high - low))).all()
+        assert len(np.unique(placed, axis=0)) == len(new)
+        np.testing.assert_array_equal(tsne.embedding_, before)
+
+    def test_sparse_batches(self, X: Array, new: Array) -> None:
+        assert_each_alone_as_in_a_batch(small().fit(csr_matrix(X)), csr_matrix(new))
+
+    def test_equal_ones_go_to_the_same_place(self, new: Array, fitted: TSNE) -> None:
+        placed = fitted.transform(new[[0, 1, 0, 0]])
+        np.testing.assert_array_equal(placed[[2, 3]], placed[[0, 0]])
+        assert (placed[1] != placed[0]).any()
+
+    @pytest.mark.parametrize("method", ["auto", "barnes_hut", "exact"])
+    def test_methods_agree(self, X: Array, new: Array, fitted: TSNE, method: str) -> None:
+        other = small(method=method).fit(X)
+        other.embedding_ = fitted.embedding_
+        away = np.linalg.norm(other.transform(new) - fitted.transform(new), axis=1)
+        assert np.median(away) < 1e-3 * np.ptp(fitted.embedding_, axis=0).max()
+
+    def test_the_place_is_where_its_own_objective_is_low(self, X: Array, new: Array) -> None:
+        # KL of a new point's distribution over its 15 neighbours from that over the whole map: a
+        # plain implementation finds nothing much lower round about.
+        tsne = small(dtype=np.float64, method="exact").fit(X)
+        placed = tsne.transform(new[:10])
+        Y = tsne.embedding_
+        for sample, place in zip(new[:10], placed, strict=True):
+            weights = row_of_perplexity(np.square(X - sample).sum(axis=1), 15, 5.0)
+
+            def objective(y: Array, weights: Array = weights) -> float:
+                q = 1 / (1 + np.square(Y - y).sum(axis=1))
+                # Attraction counts 1.5 times, as the documentation of the placement says.
+                return float(-1.5 * (weights * np.log(q)).sum() + np.log(q.sum()))
+
+            around = place + 0.5 * np.random.default_rng(0).normal(size=(200, 2))
+            lowest = min(objective(y) for y in around)
+            assert objective(place) < lowest + 1e-2
+
+    def test_quality_on_held_out_digits(self, digits: tuple[Array, Array]) -> None:
+        X, y = digits
+        order = np.random.default_rng(0).permutation(len(X))
+        train, test = order[:1200], order[1200:]
+
+        def accuracy(Y: Array, Y_new: Array) -> float:
+            return float(KNeighborsClassifier(10).fit(Y, y[train]).score(Y_new, y[test]))
+
+        tsne = TSNE(random_state=0, max_iter=500).fit(X[train])
+        ours = accuracy(tsne.embedding_, tsne.transform(X[test]))
+        # The training points' own: each by the others.
+        around = KNeighborsClassifier(10).fit(tsne.embedding_, y[train])
+        others = y[train][around.kneighbors(return_distance=False)]
+        own = np.mean([np.bincount(row).argmax() for row in others] == y[train])
+        assert ours > own - 0.01
+
+        # As many iterations, and the methods that are fastest at this size.
+        peer = openTSNE.TSNE(
+            n_iter=250, random_state=0, neighbors="exact", negative_gradient_method="bh"
+        )
+        theirs = peer.fit(X[train])
+        assert ours >= accuracy(np.asarray(theirs), np.asarray(theirs.transform(X[test])))
+
+    @pytest.mark.parametrize("n", [2, 3, 14, 15, 16])
+    def test_few_samples(self, X: Array, new: Array, n: int) -> None:
+        tsne = small(perplexity=1).fit(X[:n])
+        np.testing.assert_array_equal(tsne.transform(X[:n]), tsne.embedding_)
+        assert np.isfinite(assert_each_alone_as_in_a_batch(tsne, new)).all()
+
+    def test_far_away_ones(self, fitted: TSNE) -> None:
+        placed = fitted.transform(np.full((2, 64), 1e9) * [[1], [-1]])
+        spread = np.ptp(fitted.embedding_, axis=0)
+        assert (np.abs(placed - fitted.embedding_.mean(axis=0)) < 2 * spread).all()
+
+
+def row_of_perplexity(d2: Array, k: int, perplexity: float) -> Array:
+    """Weights over the k nearest, by bisection, zero elsewhere."""
+    nearest = np.argsort(d2)[:k]
+    low, high = 1e-9, 1e9
+    for _ in range(200):
+        beta = np.sqrt(low * high)
+        p = np.exp(-beta * (d2[nearest] - d2[nearest[0]]))
+        p /= p.sum()
+        entropy = -(p * np.log(np.maximum(p, 1e-300))).sum()
+        low, high = (beta, high) if entropy > np.log(perplexity) else (low, beta)
+    weights = np.zeros(len(d2))
+    weights[nearest] = p
+    return weights
+
+
+class TestInScikitLearn:
+    def test_pandas_out(self, X: Array, new: Array) -> None:
+        names = [f"pixel{i}" for i in range(64)]
+        tsne = small().set_output(transform="pandas").fit(pd.DataFrame(X, columns=names))
+        frame = pd.DataFrame(new, columns=names, index=np.arange(40) + 7)
+        placed = tsne.transform(frame)
+        assert isinstance(placed, pd.DataFrame)
+        assert list(placed.columns) == ["tsne0", "tsne1"]
+        assert placed.index.equals(frame.index)
+        np.testing.assert_array_equal(placed.to_numpy(), small().fit(X).transform(new))
+        with pytest.raises(ValueError, match="feature names should match"):
+            tsne.transform(frame.rename(columns={"pixel0": "other"}))
+
+    def test_pipeline(self, X: Array, new: Array) -> None:
+        pipeline = make_pipeline(StandardScaler(), small()).fit(X)
+        scaler = StandardScaler().fit(X)
+        tsne = small().fit(scaler.transform(X))
+        np.testing.assert_array_equal(pipeline.transform(X), tsne.embedding_)
+        np.testing.assert_array_equal(
+            pipeline.transform(new), tsne.transform(scaler.transform(new))
+        )
+
+    def test_errors(self, X: Array, new: Array, fitted: TSNE) -> None:
+        with pytest.raises(NotFittedError):
+            TSNE().transform(X)
+        with pytest.raises(ValueError, match="63 features, but TSNE is expecting 64 features"):
+            fitted.transform(new[:, 1:])
+        with pytest.raises(ValueError, match="contains NaN"):
+            fitted.transform(np.full((2, 64), np.nan))
+        with pytest.raises(ValueError, match="0 sample"):
+            fitted.transform(new[:0])
+
+    def test_fitted_to_affinities(self, X: Array, tmp_path: Path) -> None:
+        tsne = small(init="random").fit(Affinities.from_data(X, perplexity=10))
+        said = "fitted to an Affinities, .* use Embedding.transform"
+        with pytest.raises(ValueError, match=said):
+            tsne.transform(X)
+        tsne.save(tmp_path / "tsne.npz")
+        loaded = TSNE.load(tmp_path / "tsne.npz")
+        np.testing.assert_array_equal(loaded.embedding_, tsne.embedding_)
+        with pytest.raises(ValueError, match=said):
+            loaded.transform(X)
+
+    def test_precomputed_errors(self, X: Array, new: Array) -> None:
+        D = pairwise_distances(X)
+        tsne = small(metric="precomputed", init="random").fit(D)
+        with pytest.raises(ValueError, match="40 features, but TSNE is expecting 300"):
+            tsne.transform(pairwise_distances(new))
+        with pytest.raises(ValueError, match=r"Negative values in data passed to TSNE\.transform"):
+            tsne.transform(-D)
+        with pytest.raises(TypeError, match="takes a dense matrix of the distances"):
+            tsne.transform(csr_matrix(D))
+
+
+class TestFiles:
+    @pytest.mark.parametrize("make", [np.asarray, np.float32, csr_matrix])
+    def test_goes_on_with_the_same_bits(
+        self, X: Array, new: Array, tmp_path: Path, make: Callable[[Array], Any]
+    ) -> None:
+        tsne = small(metric="cosine", learning_rate=(20.0, 50.0), dtype="float64").fit(make(X))
+        path = tmp_path / "fitted"
+        tsne.save(path)
+        loaded = TSNE.load(path)
+        np.testing.assert_array_equal(loaded.embedding_, tsne.embedding_)
+        np.testing.assert_array_equal(loaded.transform(make(new)), tsne.transform(make(new)))
+        for name in ("kl_divergence_", "n_iter_", "learning_rate_", "timings_", "n_features_in_"):
+            assert getattr(loaded, name) == getattr(tsne, name), name
+        assert issparse(loaded._fit_X) == issparse(tsne._fit_X)
+        # The parameters are those of an equal fit.
+        np.testing.assert_array_equal(loaded.fit_transform(make(X)), tsne.embedding_)
+
+    def test_column_names(self, X: Array, new: Array, tmp_path: Path) -> None:
+        names = [f"pixel{i}" for i in range(64)]
+        tsne = small().fit(pd.DataFrame(X, columns=names))
+        tsne.save(tmp_path / "fitted.npz")
+        loaded = TSNE.load(tmp_path / "fitted.npz")
+        np.testing.assert_array_equal(loaded.feature_names_in_, names)
+        frame = pd.DataFrame(new, columns=names)
+        np.testing.assert_array_equal(loaded.transform(frame), tsne.transform(frame))
+
+    def test_parameters_of_any_kind(self, X: Array, tmp_path: Path) -> None:
+        parameters: dict[str, Any] = {
+            "perplexity": np.float32(10),
+            "init": np.random.default_rng(0).normal(size=(300, 2)),
+            "random_state": np.random.RandomState(3),
+            "callback": print,
+            "callback_every": 1000,
+            "max_iter": np.int64(250),
+            "momentum": [0.5, 0.8],
+            "late_exaggeration": 2.0,
+            "late_exaggeration_start": 200,
+        }
+        tsne = TSNE(**parameters).fit(X)
+        tsne.save(tmp_path / "fitted.npz")
+        loaded = TSNE.load(tmp_path / "fitted.npz")
+        kept = loaded.get_params()
+        # What serves one fit alone is not kept.
+        assert kept["callback"] is None
+        assert kept["random_state"] is None
+        for name in parameters.keys() - {"callback", "random_state"}:
+            np.testing.assert_array_equal(kept[name], parameters[name], err_msg=name)
+        np.testing.assert_array_equal(loaded.fit_transform(X), tsne.embedding_)
+
+    def test_a_function_cannot_be_kept(self, X: Array, tmp_path: Path) -> None:
+        path = tmp_path / "fitted.npz"
+        tsne = small(metric=lambda a, b: np.abs(a - b).max()).fit(X[:50])
+        with pytest.raises(ValueError, match=rf"{re.escape(str(path))} cannot be written, .* name"):
+            tsne.save(path)
+        tsne = small(metric="mahalanobis", metric_params={"VI": np.eye(64)}).fit(X[:50])
+        with pytest.raises(ValueError, match=r"metric_params plain numbers"):
+            tsne.save(path)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_files_that_are_none(self, X: Array, fitted: TSNE, tmp_path: Path) -> None:
+        path = tmp_path / "fitted.npz"
+
+        def refused() -> str:
+            with pytest.raises(ValueError, match=re.escape(str(path))) as caught:
+                TSNE.load(path)
+            return str(caught.value)
+
+        fitted.save(path)
+        whole = path.read_bytes()
+        for size in (0, 10, len(whole) // 2, len(whole) - 1):
+            path.write_bytes(whole[:size])
+            assert "cut off" in refused()
+        np.savez(path, X=X)
+        assert "no header" in refused()
+        path.write_bytes(whole)
+        with np.load(path) as archive:
+            arrays = dict(archive)
+        np.savez(path, **{**arrays, "X": arrays["X"][:-1]})
+        assert "299 samples for 300 points" in refused()
+        np.savez(path, **{name: array for name, array in arrays.items() if name != "embedding"})
+        assert "embedding" in refused()
+        with pytest.raises(FileNotFoundError):
+            TSNE.load(tmp_path / "absent.npz")
+
+    def test_unfitted(self, tmp_path: Path) -> None:
+        with pytest.raises(NotFittedError):
+            TSNE().save(tmp_path / "fitted.npz")
