@@ -23,6 +23,7 @@ import sklearn
 
 import acctsne
 from acctsne import TSNE, build_info, io, quality
+from acctsne._checkpoint import Checkpoint
 from acctsne._extras import require
 from acctsne._files import replacing
 from acctsne._options import add_estimator_options, estimator_parameters
@@ -34,10 +35,14 @@ Array = npt.NDArray[Any]
 PICTURES = (".png", ".pdf", ".svg")
 PAGES = (".html",)
 MOVIES = (".gif", ".mp4", ".html")
-MAPS = (".npz",)
+ARCHIVES = (".npz",)
 
 # Iterations between two frames of a movie: a hundred frames for a fit of the usual length.
 FRAME_EVERY = 10
+
+# Iterations between two checkpoints. Each is as large as the affinities, a gigabyte for a million
+# samples: writing it should take little of the time.
+CHECKPOINT_EVERY = 100
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -108,6 +113,19 @@ def make_parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--keep-partial", action="store_true", help="write what there is after Ctrl-C"
+    )
+    command.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="keep the unfinished fit here (npz)"
+    )
+    command.add_argument(
+        "--checkpoint-every",
+        type=int,
+        default=CHECKPOINT_EVERY,
+        metavar="N",
+        help=f"iterations between two writes; default: {CHECKPOINT_EVERY}",
+    )
+    command.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint if it is there"
     )
     command.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
     command.add_argument("--json", action="store_true", help="print a summary as JSON")
@@ -238,10 +256,18 @@ def embed(options: argparse.Namespace) -> int:
 
         recorder = Recorder(every=FRAME_EVERY)
         tsne.set_params(callback=recorder, callback_every=FRAME_EVERY)
+    checkpoint = None
+    if options.checkpoint is not None:
+        checkpoint = Checkpoint(options.checkpoint, options.checkpoint_every, options.resume)
     interrupted = False
     try:
-        tsne.fit(data.X)
+        if checkpoint is None:
+            tsne.fit(data.X)
+        else:
+            checkpoint.fit(tsne, data.X)
     except KeyboardInterrupt:
+        if checkpoint is not None and checkpoint.path.exists():
+            note(f"--resume goes on from {checkpoint.path}")
         if not options.keep_partial or not hasattr(tsne, "embedding_"):
             raise
         interrupted = True
@@ -258,6 +284,8 @@ def embed(options: argparse.Namespace) -> int:
     if recorder is not None:
         with replacing(options.movie) as beside:
             recorder.write(beside, labels=data.labels)
+    if checkpoint is not None and not interrupted:
+        checkpoint.path.unlink(missing_ok=True)
     if options.json:
         print(json.dumps(summary(options, data, tsne, interrupted), default=str))
     return int(interrupted)
@@ -265,7 +293,7 @@ def embed(options: argparse.Namespace) -> int:
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Say whatever cannot be written before the fit, not after it."""
-    kinds = {"plot": PICTURES, "html": PAGES, "movie": MOVIES, "map": MAPS}
+    kinds = {"plot": PICTURES, "html": PAGES, "movie": MOVIES, "map": ARCHIVES}
     wanted = [kind for kind in kinds if getattr(options, kind) is not None]
     if options.output is None and not wanted:
         options.usage_error("nothing to write: give -o, --plot, --html, --movie or --map")
@@ -275,6 +303,27 @@ def check_outputs(options: argparse.Namespace) -> None:
         io.check_output(Path(options.output))
     for kind in wanted:
         check_picture(getattr(options, kind), kinds[kind])
+    if options.checkpoint is not None:
+        check_checkpoint(options)
+    elif options.resume:
+        options.usage_error("--resume needs --checkpoint FILE to go on from")
+
+
+def check_checkpoint(options: argparse.Namespace) -> None:
+    """Say what is wrong with a checkpoint before it is needed."""
+    check_picture(options.checkpoint, ARCHIVES)
+    if options.checkpoint_every < 1:
+        options.usage_error(
+            f"--checkpoint-every must be at least 1; got {options.checkpoint_every}"
+        )
+    results = [options.output, options.map]
+    if any(file is not None and Path(file) == options.checkpoint for file in results):
+        options.usage_error("--checkpoint is removed after the fit; give it a file of its own")
+    if options.checkpoint.exists() and not options.resume:
+        raise io.DataError(
+            f"{options.checkpoint}: exists, from a fit that did not end; go on from it with "
+            "--resume, or remove it"
+        )
 
 
 def summary(

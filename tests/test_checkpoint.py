@@ -1,0 +1,264 @@
+"""Unfinished fits in files: they go on to the same bits, and only where they belong."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.sparse import csr_matrix
+
+from acctsne import TSNE, io
+from acctsne._checkpoint import Checkpoint
+from acctsne.cli import main
+
+Array = npt.NDArray[Any]
+COMMAND = [sys.executable, "-m", "acctsne"]
+
+
+@pytest.fixture(scope="module", name="X")
+def samples(digits: tuple[Array, Array]) -> Array:
+    return digits[0][:150]
+
+
+@pytest.fixture(name="path")
+def file_of_the_checkpoint(tmp_path: Path) -> Path:
+    return tmp_path / "fit.npz"
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path, X: Array, monkeypatch: pytest.MonkeyPatch) -> Path:
+    np.save(tmp_path / "data.npy", X)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def small(**parameters: Any) -> TSNE:
+    return TSNE(**{"perplexity": 10, "random_state": 0, "max_iter": 400, **parameters})
+
+
+class PowerCut(Exception):  # noqa: N818
+    """What ends a fit here."""
+
+
+def cut_off(tsne: TSNE, X: Any, path: Path, *, every: int, at: int, resume: bool = False) -> None:
+    """Fit with checkpoints until the power fails after so many iterations."""
+
+    def fail(iteration: int, *_: Any) -> None:
+        if iteration + 1 == at:
+            raise PowerCut
+
+    tsne.set_params(callback=fail, callback_every=1)
+    with pytest.raises(PowerCut):
+        Checkpoint(path, every, resume).fit(tsne, X)
+    tsne.set_params(callback=None, callback_every=50)
+
+
+def assert_same_fit(one: TSNE, other: TSNE) -> None:
+    np.testing.assert_array_equal(one.embedding_, other.embedding_)
+    assert one.kl_divergence_ == other.kl_divergence_
+    assert one.n_iter_ == other.n_iter_
+
+
+@pytest.mark.parametrize("parameters", [
+    {},
+    {"schedule": "sklearn"},
+    {"dtype": np.float64, "n_components": 3, "method": "barnes_hut", "dof": 0.5},
+    {"early_exaggeration_iter": "auto", "max_iter": 600},
+    {"late_exaggeration": 2.0, "late_exaggeration_start": 330, "schedule": "sklearn"},
+    {"init": np.random.default_rng(0).normal(size=(150, 2)), "random_state": None},
+    # That end by themselves: what the rules have seen is kept too.
+    {"max_iter": 5000, "tol": 1e-3},
+    {"max_iter": 5000, "n_iter_without_progress": 100},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("every", [100, 37])
+def test_goes_on_to_the_same_bits(
+    X: Array, path: Path, parameters: dict[str, Any], every: int
+) -> None:
+    whole = small(**parameters).fit(X)
+    tsne = small(**parameters)
+    # Cut off in early exaggeration, at its end, after it, and never in the same place as a write.
+    resume = False
+    for at in (41, 120, 251, 349):
+        cut_off(tsne, X, path, every=every, at=at, resume=resume)
+        assert path.exists() == (at > every)
+        resume = True
+    assert_same_fit(Checkpoint(path, every, True).fit(tsne, X), whole)
+    # With other threads, and again from the same file.
+    assert_same_fit(Checkpoint(path, 5000, True).fit(tsne.set_params(n_jobs=3), X), whole)
+
+
+def test_all_kinds_of_data(X: Array, path: Path) -> None:
+    D = np.abs(X[:, None, :8] - X[None, :, :8]).sum(axis=-1)
+    for data, parameters in [
+        (csr_matrix(X), {}),
+        (X.astype(np.float32), {"metric": "cosine"}),
+        (D, {"metric": "precomputed", "init": "random"}),
+    ]:
+        path.unlink(missing_ok=True)
+        tsne = small(**parameters)
+        cut_off(tsne, data, path, every=50, at=320)
+        resumed = Checkpoint(path, 50, True).fit(tsne, data)
+        assert_same_fit(resumed, small(**parameters).fit(data))
+        if not parameters:
+            np.testing.assert_array_equal(resumed.transform(data), resumed.embedding_)
+
+
+def test_writing_changes_nothing(X: Array, path: Path) -> None:
+    assert_same_fit(Checkpoint(path, 7, False).fit(small(), X), small().fit(X))
+
+
+def test_begins_anew_if_not_told_to_resume(X: Array, path: Path) -> None:
+    cut_off(small(perplexity=20), X, path, every=100, at=320)
+    assert_same_fit(Checkpoint(path, 1000, False).fit(small(), X), small().fit(X))
+    # And if there is nothing to go on from.
+    path.unlink()
+    assert_same_fit(Checkpoint(path, 1000, True).fit(small(), X), small().fit(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("perplexity", 20, "perplexity=10, and now it is 20"),
+        ("learning_rate", (10.0, 20.0), r"learning_rate='auto', and now it is \[10.0, 20.0\]"),
+        ("max_iter", 500, "max_iter=400, and now it is 500"),
+        ("dtype", np.float64, "dtype='float32', and now it is 'float64'"),
+        ("random_state", 1, "random_state=0, and now it is 1"),
+        ("init", np.ones((150, 2)), "init='pca', and now it is 'array "),
+        ("metric", max, "metric='euclidean', and now it is '<built-in function max>'"),
+        ("metric_params", {"p": np.float64(3)}, r"metric_params=None, and now it is \{'p': 3.0\}"),
+    ],
+)
+def test_other_parameters_are_refused(
+    X: Array, path: Path, name: str, value: Any, said: str
+) -> None:
+    cut_off(small(), X, path, every=100, at=120)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=rf"fit\.npz is of a fit with {said}"):
+        Checkpoint(path, 100, True).fit(small(**{name: value}), X)
+    assert path.read_bytes() == before
+
+
+def test_parameters_that_do_not_matter(X: Array, path: Path) -> None:
+    cut_off(small(), X, path, every=100, at=120)
+    # Equal values of other types, and what a map does not depend on.
+    tsne = small(perplexity=10.0, dtype="float32", n_jobs=1, verbose=1, callback=[])
+    assert_same_fit(Checkpoint(path, 100, True).fit(tsne, X), small().fit(X))
+
+
+def test_other_data_is_refused(X: Array, path: Path) -> None:
+    cut_off(small(), X, path, every=100, at=120)
+    changed = X.copy()
+    changed[77, 33] += 1
+    for other in (changed, X[:-1], X[::-1], X.astype(np.float32), csr_matrix(X)):
+        with pytest.raises(ValueError, match=r"fit\.npz is of a fit to other data"):
+            Checkpoint(path, 100, True).fit(small(), other)
+    # The same in another memory order is the same.
+    tsne = Checkpoint(path, 100, True).fit(small(), np.asfortranarray(X))
+    assert_same_fit(tsne, small().fit(X))
+
+
+def test_other_files_are_refused(X: Array, path: Path) -> None:
+    cut_off(small(), X, path, every=100, at=120)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(ValueError, match=r"fit\.npz is not a complete acctsne file"):
+        Checkpoint(path, 100, True).fit(small(), X)
+    small().fit(X).save(path)
+    with pytest.raises(ValueError, match=r"fit\.npz .* holds acctsne 'tsne'"):
+        Checkpoint(path, 100, True).fit(small(), X)
+
+
+def test_parameters_are_checked(X: Array, path: Path) -> None:
+    with pytest.raises(ValueError, match="'perplexity' parameter of TSNE"):
+        Checkpoint(path, 100, True).fit(small(perplexity=-1), X)
+
+
+# The command line
+
+LONG = ["--max-iter", "20000", "--n-iter-without-progress", "20000", "--min-grad-norm", "0"]
+CHECKPOINT = ["--checkpoint", "fit.npz", "--checkpoint-every", "130", "--quiet"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_resume_a_command_that_was_stopped(folder: Path, how: signal.Signals) -> None:
+    command = ["embed", "data.npy", "-o", "map.npy", *LONG]
+    with subprocess.Popen([*COMMAND, *command, *CHECKPOINT], stderr=subprocess.PIPE) as running:
+        while not Path("fit.npz").exists():
+            assert running.poll() is None
+            time.sleep(0.001)
+        running.send_signal(how)
+        assert running.stderr is not None
+        said = running.stderr.read().decode()
+    assert running.returncode == (1 if how == signal.SIGINT else -how)
+    assert ("--resume goes on from fit.npz" in said) == (how == signal.SIGINT)
+    assert not Path("map.npy").exists()
+
+    assert main([*command, *CHECKPOINT, "--resume"]) == 0
+    assert not Path("fit.npz").exists()  # done with
+    resumed = Path("map.npy").read_bytes()
+    assert main([*command, "--quiet"]) == 0
+    assert Path("map.npy").read_bytes() == resumed
+
+
+def test_resume_where_there_is_nothing_yet(folder: Path, X: Array) -> None:
+    command = ["embed", "data.npy", "-o", "map.npy", "--max-iter", "250"]
+    assert main([*command, *CHECKPOINT, "--resume"]) == 0
+    np.testing.assert_array_equal(np.load("map.npy"), TSNE(max_iter=250).fit_transform(X))
+    # The file is in nobody's way the next time.
+    assert main([*command, *CHECKPOINT]) == 0
+
+
+def test_a_map_that_cannot_be_written_costs_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError("no space left on device")
+
+    command = ["embed", "data.npy", "-o", "map.npy", "--max-iter", "250", *CHECKPOINT]
+    with monkeypatch.context() as patched:
+        patched.setattr(io, "write", full)
+        assert main(command) == 1
+    assert "no space left" in capsys.readouterr().err
+    assert main([*command, "--resume"]) == 0
+
+
+def test_failures_come_before_the_fit(
+    folder: Path, X: Array, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*arguments: str) -> str:
+        assert main(["embed", "data.npy", "-o", "map.npy", "--quiet", *arguments]) == 1
+        return capsys.readouterr().err.splitlines()[-1]
+
+    assert "absent/fit.npz: no such folder" in said("--checkpoint", "absent/fit.npz")
+    assert "fit.pkl: cannot write '.pkl'" in said("--checkpoint", "fit.pkl")
+    cut_off(TSNE(max_iter=250), X, Path("fit.npz"), every=50, at=120)
+    assert "fit.npz: exists, from a fit that did not end" in said("--checkpoint", "fit.npz")
+    resume = ["--checkpoint", "fit.npz", "--resume", "--max-iter", "250"]
+    assert "fit.npz is of a fit with perplexity=30.0, and now it is 20" in said(
+        *resume, "--perplexity", "20"
+    )
+    np.save("data.npy", X + 1)
+    assert "fit.npz is of a fit to other data" in said(*resume)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-o", "map.npy", "--resume"],
+        ["-o", "map.npy", "--checkpoint", "fit.npz", "--checkpoint-every", "0"],
+        ["-o", "map.npy", "--checkpoint", "fit.npz", "--checkpoint-every", "often"],
+        ["-o", "map.npz", "--checkpoint", "map.npz"],
+        ["--map", "map.npz", "--checkpoint", "./map.npz"],
+    ],
+)
+def test_usage_errors(
+    folder: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["embed", "data.npy", *arguments])
+    assert ended.value.code == 2
+    assert "usage: acctsne embed" in capsys.readouterr().err
