@@ -177,6 +177,17 @@ class TestCallbacks:
         np.testing.assert_array_equal(calls[-1][3], reached.positions)
         assert calls[-1][2] == reached.kl()
 
+    def test_each_has_a_copy_of_its_own(self, P: Affinities) -> None:
+        seen: list[Array] = []
+
+        def scribble(_iteration: int, _kl: float, positions: Array) -> None:
+            positions[:] = np.nan
+
+        callbacks = [scribble, lambda _i, _kl, positions: seen.append(positions)]
+        embedding = start(P).optimize(10, callbacks=callbacks, callback_every=5)
+        np.testing.assert_array_equal(seen[-1], embedding.positions)
+        assert_same_bits(embedding, start(P).optimize(10))
+
     def test_one_that_returns_true_stops(self, P: Affinities) -> None:
         heard: list[int] = []
         embedding = start(P).optimize(

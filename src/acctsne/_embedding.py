@@ -198,6 +198,15 @@ class Embedding:
         -------
         kl : float
             Of P without exaggeration; never negative.
+
+        Examples
+        --------
+        >>> from acctsne import Affinities, Embedding
+        >>> P = [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
+        >>> embedding = Embedding(Affinities.from_matrix(P), "random", random_state=0)
+        >>> before = embedding.kl(exact=True)
+        >>> embedding.optimize(50).kl(exact=True) < before
+        True
         """
         if not exact:
             return float(self._optimizer.kl_divergence(self._threads))
@@ -348,9 +357,8 @@ class Embedding:
                     gradient_norm,
                 )
             if due(callback_every):
-                positions = optimizer.points
-                # Each one is called, whatever the others say.
-                answers = [callback(iteration, kl, positions) for callback in callbacks]
+                # Each one is called, whatever the others say, with a copy of its own.
+                answers = [callback(iteration, kl, optimizer.points) for callback in callbacks]
                 reason = "callback" if any(answers) else ""
             if watch and due(look_every):
                 reason = reason or watch.reason_to_end(phase, iteration, kl, gradient_norm)
@@ -495,6 +503,14 @@ class Embedding:
         -------
         embedding : Embedding
             The copy.
+
+        Examples
+        --------
+        >>> from acctsne import Affinities, Embedding
+        >>> P = [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
+        >>> embedding = Embedding(Affinities.from_matrix(P), "random", random_state=0)
+        >>> embedding.copy().optimize(10).n_iter, embedding.n_iter
+        (10, 0)
         """
         return self._restored(
             self.affinities, self._settings, self._optimizer.state(), self._threads

@@ -1,7 +1,7 @@
 """New points into a finished map."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,13 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_non_negative
 
 from acctsne import _core
+from acctsne._dof import output_kernel
 from acctsne._neighbors import query_neighbors
+from acctsne._progress import progress_bar
+from acctsne._threads import effective_threads
+
+if TYPE_CHECKING:
+    from acctsne._tsne import TSNE
 
 # A new point looks at few neighbours and goes among them, as openTSNE's does: with the perplexity
 # of the map it is drawn to the middle of its cluster. Its own settings: 797 digits into a map of
@@ -21,6 +27,38 @@ EXAGGERATION = 1.5
 LEARNING_RATE = 0.1
 MOMENTUM = 0.8
 MAX_STEP = 0.25
+
+
+def place_samples(tsne: "TSNE", X: Any) -> npt.NDArray[Any]:
+    """Place checked samples into the map of a fitted estimator."""
+    threads = effective_threads(tsne.n_jobs)
+    positions = tsne.embedding_
+    indices, distances = neighbors_in_map(
+        tsne._fit_X,
+        X,
+        min(N_NEIGHBORS, len(positions)),
+        tsne.metric,
+        tsne.metric_params,
+        threads,
+        tsne.verbose,
+    )
+    known = known_rows(tsne._fit_X, X, indices, distances, tsne.metric)
+    placed = np.empty((len(indices), positions.shape[1]), positions.dtype)
+    placed[known >= 0] = positions[known[known >= 0]]
+    unknown = np.flatnonzero(known < 0)
+    with progress_bar("new points", len(unknown), "pt", tsne.verbose) as move_to:
+        placed[unknown] = place_new_points(
+            positions,
+            indices[unknown],
+            distances[unknown],
+            method=tsne.method,
+            angle=tsne.angle,
+            force_error=tsne.force_error,
+            dof=output_kernel(tsne.dof, positions.shape[1]),
+            threads=threads,
+            progress=move_to,
+        )
+    return placed
 
 
 def place_new_points(

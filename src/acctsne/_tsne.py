@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from acctsne import _core
 from acctsne._affinities import Affinities, joint_probabilities
 from acctsne._descent import Descent
-from acctsne._dof import Dof, output_kernel
+from acctsne._dof import Dof
 from acctsne._embedding import Callback, Embedding
 from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
@@ -31,8 +31,7 @@ from acctsne._similarity import Similarity
 from acctsne._sklearn_callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from acctsne._stopping import Watch
 from acctsne._store import load_estimator, save_estimator
-from acctsne._threads import effective_threads
-from acctsne._transform import N_NEIGHBORS, known_rows, neighbors_in_map, place_new_points
+from acctsne._transform import place_samples
 from acctsne._validate import (
     ENGINE_CONSTRAINTS,
     MAX_ITERATIONS,
@@ -141,10 +140,10 @@ class TSNE(
         `schedule="sklearn"` it is 250.
 
     callback : callable or list of callables, default=None
-        Called as `callback(iteration, kl_divergence, embedding)`, with a copy of the embedding,
-        every `callback_every` iterations; if one returns True, the fit stops. What one raises ends
-        the fit and passes through. scikit-learn's own callbacks can be set with `set_callbacks`
-        where scikit-learn has them, from version 1.9 on.
+        Called as `callback(iteration, kl_divergence, embedding)`, each with a copy of the
+        embedding, every `callback_every` iterations; if one returns True, the fit stops. What one
+        raises ends the fit and passes through. scikit-learn's own callbacks can be set with
+        `set_callbacks` where scikit-learn has them, from version 1.9 on.
 
     callback_every : int, default=50
         Iterations between calls of `callback`, and between what scikit-learn's callbacks are told.
@@ -532,31 +531,8 @@ class TSNE(
         True
         """
         check_is_fitted(self, "embedding_")
-        new = check_new_data(self, X)
-        kernel = output_kernel(self.dof, self.embedding_.shape[1])
-        threads = effective_threads(self.n_jobs)
-        k = min(N_NEIGHBORS, len(self.embedding_))
         with shown_log(self.verbose):
-            indices, distances = neighbors_in_map(
-                self._fit_X, new, k, self.metric, self.metric_params, threads, self.verbose
-            )
-            known = known_rows(self._fit_X, new, indices, distances, self.metric)
-            placed = np.empty((len(indices), self.embedding_.shape[1]), self.embedding_.dtype)
-            placed[known >= 0] = self.embedding_[known[known >= 0]]
-            unknown = np.flatnonzero(known < 0)
-            with progress_bar("new points", len(unknown), "pt", self.verbose) as move_to:
-                placed[unknown] = place_new_points(
-                    self.embedding_,
-                    indices[unknown],
-                    distances[unknown],
-                    method=self.method,
-                    angle=self.angle,
-                    force_error=self.force_error,
-                    dof=kernel,
-                    threads=threads,
-                    progress=move_to,
-                )
-        return placed
+            return place_samples(self, check_new_data(self, X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file: parameters, data and map.
@@ -566,6 +542,20 @@ class TSNE(
         path : path-like
             The file: an npz archive of plain arrays, which is never unpickled. A callback is not
             kept; a metric that is a function cannot be saved.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> from acctsne import TSNE
+        >>> X = np.random.default_rng(0).normal(size=(120, 5))
+        >>> tsne = TSNE(perplexity=10).fit(X[:100])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tsne.save(Path(folder) / "map.npz")
+        ...     loaded = TSNE.load(Path(folder) / "map.npz")
+        >>> bool((loaded.transform(X[100:]) == tsne.transform(X[100:])).all())
+        True
         """
         check_is_fitted(self, "embedding_")
         save_estimator(self, path)
