@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.sparse import coo_matrix, csr_array, csr_matrix, lil_matrix
+from scipy.sparse import coo_matrix, csr_array, csr_matrix, dia_matrix, lil_matrix
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbors_graph
 
@@ -76,7 +76,9 @@ class TestEqualsDirect:
         assert graph.nnz == N * (K + 1)  # the zeros are stored
         np.testing.assert_allclose(affinities_by(given(), graph), expected, rtol=1e-7, atol=1e-15)
 
-    @pytest.mark.parametrize("kind", [csr_matrix, csr_array, coo_matrix, lil_matrix, shuffled_rows])
+    @pytest.mark.parametrize(
+        "kind", [csr_matrix, csr_array, coo_matrix, dia_matrix, lil_matrix, shuffled_rows]
+    )
     def test_graph_without_itself(self, X: Array, expected: Array, kind: Any) -> None:
         graph = kind(kneighbors_graph(X, K, mode="distance"))
         np.testing.assert_allclose(affinities_by(given(), graph), expected, rtol=1e-7, atol=1e-15)

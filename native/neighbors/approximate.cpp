@@ -46,7 +46,8 @@ private:
 };
 
 // Neighbours to find in the first round. If it knows only a part of the axes, some more: on 20,000
-// images of MNIST, 784 features, half as many more raise the recall from 0.965 to 0.994.
+// images of MNIST, 784 features, half as many more raise the recall from 0.965 to 0.994. The
+// constant is for small k.
 template <typename Data>
 Size first_neighbors(const PointSet<Data>& points, Size neighbors) {
   const Size more = points.projection.dims < points.features ? neighbors / 2 + 16 : 0;

@@ -22,8 +22,8 @@ def check_graph(X: Any) -> Any:
     if not issparse(X):
         return X
     graph = X.tocsr()
-    if graph.nnz < X.nnz:
-        # The conversion of a COO matrix adds up what it finds twice.
+    if X.format == "coo" and graph.nnz < X.nnz:
+        # The conversion adds up what it finds twice.
         row = int(np.argmax(np.bincount(X.row, minlength=X.shape[0]) != np.diff(graph.indptr)))
         raise ValueError(f"row {row} of the graph names a neighbour twice")
     if not np.issubdtype(graph.dtype, np.floating):
