@@ -79,6 +79,7 @@ class TestEqualsDirect:
     @pytest.mark.parametrize(
         "kind", [csr_matrix, csr_array, coo_matrix, dia_matrix, lil_matrix, shuffled_rows]
     )
+    @pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
     def test_graph_without_itself(self, X: Array, expected: Array, kind: Any) -> None:
         graph = kind(kneighbors_graph(X, K, mode="distance"))
         np.testing.assert_allclose(affinities_by(given(), graph), expected, rtol=1e-7, atol=1e-15)

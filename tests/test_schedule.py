@@ -73,10 +73,14 @@ class TestLayout:
             late_exaggeration_start=start,
             max_iter=max_iter,
         )
-        limit = min(500, max_iter // 2) if early == "auto" else min(early, max_iter)
+        seek = kind == "fast" and early == "auto"
+        if early == "auto":
+            limit = min(500, max_iter // 2) if seek else 250
+        else:
+            limit = min(early, max_iter)
         assert found[0].end == limit
         assert found[-1].end == max_iter
-        for ended in {limit, 10} if early == "auto" else {limit}:
+        for ended in {limit, 10} if seek else {limit}:
             # Which exaggeration each iteration has, if early exaggeration ended there.
             seen = np.zeros(max_iter)
             seen[:ended] = 12
@@ -92,7 +96,7 @@ class TestLayout:
         assert not any(phase.restart for phase in found[2:])
         # Nothing stops a phase that is exaggerated or has another one after it.
         for phase in found:
-            assert phase.seek_end == (phase is found[0] and early == "auto")
+            assert phase.seek_end == (phase is found[0] and seek)
             assert phase.may_stop == (phase is found[-1] and late == 1.0)
             rate = 1200 / (phase.exaggeration if kind == "fast" else 12) / 4
             assert phase.learning_rate == (rate if kind == "fast" else 50.0)
@@ -179,16 +183,17 @@ class TestFits:
     def test_late_exaggeration_is_not_stopped(self, P: Affinities) -> None:
         # KL rises in it, which no rule may take for an end.
         rules: dict[str, Any] = {"tol": 0.5, "n_iter_without_progress": -1, "min_grad_norm": 1e9}
+        rules["early_exaggeration_iter"] = 250
         assert fit(P, max_iter=400, late_exaggeration=4, **rules).n_iter_ == 399
         assert fit(P, max_iter=400, **rules).n_iter_ == 299
 
     def test_auto_early_exaggeration(self, digits: tuple[Array, Array]) -> None:
         X = digits[0]
-        tsne = TSNE(early_exaggeration_iter="auto", random_state=0).fit(X)
-        default = TSNE(random_state=0).fit(X)
+        tsne = TSNE(random_state=0).fit(X)
+        usual = TSNE(early_exaggeration_iter=250, random_state=0).fit(X)
         P = quality.affinities(X)
         found = quality.exact_kl(None, tsne.embedding_, P=P)
-        assert found < 1.01 * quality.exact_kl(None, default.embedding_, P=P)
+        assert found < 1.01 * quality.exact_kl(None, usual.embedding_, P=P)
 
     def test_where_auto_early_exaggeration_ends(
         self, digits: tuple[Array, Array], caplog: pytest.LogCaptureFixture
@@ -226,8 +231,13 @@ class TestFits:
             last = fit(P, tol=0.9, early_exaggeration_iter=early, max_iter=1000).n_iter_
             assert last + 1 == early // 50 * 50 + 100
         kls: dict[int, float] = {}
-        stopped = fit(P, tol=1e-2, max_iter=3000, callback=lambda i, kl, _: kls.update({i: kl}))
-        last = stopped.n_iter_
+        last = fit(
+            P,
+            tol=1e-2,
+            max_iter=3000,
+            early_exaggeration_iter=250,
+            callback=lambda i, kl, _: kls.update({i: kl}),
+        ).n_iter_
         assert 349 <= last < 2999
         assert kls[last - 50] - kls[last] < 1e-2 * kls[last]
         for at in range(349, last, 50):

@@ -111,7 +111,11 @@ def test_stops_the_fit(X: Array) -> None:
 
 def test_ends_what_is_under_way_if_something_else_stops(X: Array) -> None:
     recorder = Recorder()
-    tsne = small(min_grad_norm=1e9, max_iter=1000).set_callbacks(recorder).fit(X)
+    tsne = (
+        small(min_grad_norm=1e9, max_iter=1000, early_exaggeration_iter=250)
+        .set_callbacks(recorder)
+        .fit(X)
+    )
     assert tsne.n_iter_ == 299
     assert recorder.told == fit_of(*iterations(0, 1, 2, 3, 4, 5, 6))
 

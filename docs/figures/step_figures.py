@@ -14,7 +14,8 @@ from sklearn.metrics import euclidean_distances
 
 from acctsne import TSNE, Affinities, Embedding, _core, init, nearest_neighbors, quality
 from acctsne._projection import find_frame
-from acctsne._schedule import make_schedule
+from acctsne._schedule import Phase, make_schedule
+from acctsne._stopping import Watch
 from drawing import save
 
 Array = npt.NDArray[Any]
@@ -283,22 +284,29 @@ def descent() -> None:
     """optimize: KL divergence and gradient over a run of the default schedule."""
     X, _ = load_digits(return_X_y=True)
     embedding = Embedding(Affinities.from_data(X), init.pca(X))
-    records: list[tuple[int, float, float]] = []
+    divergences: list[tuple[int, float]] = []
+    norms: list[tuple[int, float]] = []
+
+    class NormWatch(Watch):
+        """Keeps the gradient's norm at every look."""
+
+        def reason_to_end(self, phase: Phase, iteration: int, kl: float, norm: float) -> str:
+            norms.append((iteration + 1, norm))
+            return super().reason_to_end(phase, iteration, kl, norm)
 
     def record(iteration: int, kl: float, _: Array) -> None:
-        records.append((iteration + 1, kl, embedding._optimizer.gradient_norm))
+        divergences.append((iteration + 1, kl))
 
     ends = []
     for phase in make_schedule("fast", len(X), 1000, 12.0, "auto"):
-        embedding._run(phase, callbacks=[record], callback_every=2)
+        embedding._run(phase, watch=NormWatch(), callbacks=[record], callback_every=2)
         ends.append(embedding.n_iter)
 
-    iteration, kl, norm = np.array(records).T
     figure = Figure(figsize=(10, 3), layout="constrained")
     kl_ax, norm_ax = figure.subplots(1, 2)
-    kl_ax.plot(iteration, kl, color=BLUE)
+    kl_ax.plot(*zip(*divergences, strict=True), color=BLUE)
     kl_ax.set(xlabel="iteration", ylabel="KL divergence", ylim=(0, None))
-    norm_ax.plot(iteration, norm, color=RED)
+    norm_ax.plot(*zip(*norms, strict=True), color=RED)
     norm_ax.set(xlabel="iteration", ylabel="gradient norm", yscale="log")
     for ax in (kl_ax, norm_ax):
         ax.axvspan(0, ends[0], color="#dddddd", zorder=0)
