@@ -134,6 +134,14 @@ def test_zero_distances_are_neighbors() -> None:
     assert not squared[:, 0].any()
 
 
+def test_diagonals_of_a_line_of_points() -> None:
+    offsets = np.arange(-3, 4)  # the zeros of the main one are stored
+    graph = dia_matrix((np.abs(offsets)[:, None] * np.ones(N), offsets), shape=(N, N))
+    found = nearest_neighbors(graph, 3, metric="precomputed")
+    assert found.indices[[0, 45]].tolist() == [[1, 2, 3], [44, 46, 43]]
+    assert found.distances[[0, 45]].tolist() == [[1, 2, 3], [1, 1, 2]]
+
+
 def test_many_blocks_of_rows(monkeypatch: pytest.MonkeyPatch, X: Array) -> None:
     graph = shuffled_rows(kneighbors_graph(X, K, mode="distance", include_self=True))
     expected = nearest_neighbors(graph, 9, metric="precomputed")
