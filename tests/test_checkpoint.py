@@ -71,9 +71,7 @@ def assert_same_fit(one: TSNE, other: TSNE) -> None:
     {"early_exaggeration_iter": "auto", "max_iter": 600},
     {"late_exaggeration": 2.0, "late_exaggeration_start": 330, "schedule": "sklearn"},
     {"init": np.random.default_rng(0).normal(size=(150, 2)), "random_state": None},
-    # That end by themselves: what the rules have seen is kept too.
     {"max_iter": 5000, "tol": 1e-3},
-    {"max_iter": 5000, "n_iter_without_progress": 100},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("every", [100, 37])
 def test_goes_on_to_the_same_bits(
@@ -90,6 +88,15 @@ def test_goes_on_to_the_same_bits(
     assert_same_fit(Checkpoint(path, every, True).fit(tsne, X), whole)
     # With other threads, and again from the same file.
     assert_same_fit(Checkpoint(path, 5000, True).fit(tsne.set_params(n_jobs=3), X), whole)
+
+
+def test_what_the_stopping_rules_have_seen_is_kept_too(X: Array, path: Path) -> None:
+    # Steps too short to change a coordinate: no look is better than the first, after 150
+    # iterations, and patience ends at the first look more than 250 later.
+    still = {"learning_rate": 1e-20, "early_exaggeration_iter": 100, "min_grad_norm": 0}
+    tsne = small(**still, n_iter_without_progress=250, max_iter=5000)
+    cut_off(tsne, X, path, every=100, at=349)
+    assert Checkpoint(path, 100, True).fit(tsne, X).n_iter_ == 449
 
 
 def test_all_kinds_of_data(X: Array, path: Path) -> None:
