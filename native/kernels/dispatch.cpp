@@ -39,7 +39,7 @@ std::vector<Level> levels() {
   all.push_back({&avx512::kTable,
                  __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512cd")});
+                     __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vnni")});
 #endif
   return all;
 }

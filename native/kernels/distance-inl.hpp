@@ -3,18 +3,20 @@
 
 inline constexpr int kPanelVectors = 2;
 
-// Which lanes of two vectors hold a number below the limit.
+// Which lanes of a panel's vectors hold a number below the limit.
 inline std::uint64_t lanes_below(const Simd<float>::Vec* bounds, float limit) {
   using S = Simd<float>;
   std::uint64_t mask = 0;
   for (int v = 0; v < kPanelVectors; ++v) {
-    const S::IntVec below = bounds[v] < limit;
     std::uint64_t lanes = 0;
 #if defined(__AVX512F__)
-    lanes = static_cast<std::uint64_t>(_mm512_movepi32_mask(reinterpret_cast<__m512i>(below)));
+    lanes =
+        _mm512_cmp_ps_mask(reinterpret_cast<__m512>(bounds[v]), _mm512_set1_ps(limit), _CMP_LT_OQ);
 #elif defined(__AVX2__)
+    const S::IntVec below = bounds[v] < limit;
     lanes = static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(below)));
 #else
+    const S::IntVec below = bounds[v] < limit;
     for (int lane = 0; lane < S::kLanes; ++lane) {
       lanes |= static_cast<std::uint64_t>(below[lane] & 1) << lane;
     }
@@ -24,34 +26,60 @@ inline std::uint64_t lanes_below(const Simd<float>::Vec* bounds, float limit) {
   return mask;
 }
 
-inline bool filter_tile(const FilterQueries& queries, const float* panel, const float* panel_norms,
-                        const float* panel_rests, const Size* stages, std::uint64_t* hits) {
+// The products of a tile's queries and points, in the units of both.
+class TileProducts {
+public:
   using S = Simd<float>;
-  using Vec = S::Vec;
-  constexpr int kPanelPoints = kPanelVectors * S::kLanes;
-  // 6 x 2 accumulators, two panel vectors and one broadcast: 15 of the 16 vector registers of AVX2.
-  Vec dots[kTileQueries][kPanelVectors] = {};
-  Size d = 0;
-  for (int stage = 0; stage < kFilterStages; ++stage) {
-    for (; d < stages[stage]; ++d) {
-      Vec points[kPanelVectors];
+
+  // Adds those of dims [begin, end), both even.
+  void add(const FilterQueries& queries, const FilterPanel& panel, Size begin, Size end) {
+    for (Size d = begin; d < end; d += 2) {
+      S::IntVec points[kPanelVectors];
       for (int v = 0; v < kPanelVectors; ++v) {
-        points[v] = S::load(panel + d * kPanelPoints + v * S::kLanes);
+        __builtin_memcpy(&points[v], panel.coordinates + (d * kPanelVectors + 2 * v) * S::kLanes,
+                         sizeof points[v]);
       }
       for (int q = 0; q < kTileQueries; ++q) {
-        const Vec query = S::splat(queries.coordinates[q][d]);
+        S::Int pair;
+        __builtin_memcpy(&pair, queries.coordinates[q] + d, sizeof pair);
+        const S::IntVec query = S::IntVec{} + pair;
         for (int v = 0; v < kPanelVectors; ++v) {
-          dots[q][v] += query * points[v];
+          sums_[q][v] = S::add_products(sums_[q][v], query, points[v]);
         }
       }
     }
+  }
+
+  // |q|^2 + |p|^2 - 2 q p.
+  S::Vec squared_distances(const FilterQueries& queries, const FilterPanel& panel, int q,
+                           int v) const {
+    const S::Vec units = S::load(panel.units + v * S::kLanes);
+    const S::Vec norms = S::load(panel.norms + v * S::kLanes) + queries.norms[q];
+    return __builtin_convertvector(sums_[q][v], S::Vec) * units * (-2.0f * queries.units[q]) +
+           norms;
+  }
+
+private:
+  // 6 x 2 sums, two vectors of points and one broadcast: 15 of the 16 vector registers of AVX2.
+  S::IntVec sums_[kTileQueries][kPanelVectors] = {};
+};
+
+inline bool filter_tile(const FilterQueries& queries, const FilterPanel& panel,
+                        const TileStages& stages, std::uint64_t* hits) {
+  using S = Simd<float>;
+  constexpr int kPanelPoints = kPanelVectors * S::kLanes;
+  TileProducts products;
+  Size done = 0;
+  for (int stage = 0; stage < stages.count; ++stage) {
+    products.add(queries, panel, done, stages.dims[stage]);
+    done = stages.dims[stage];
     std::uint64_t any = 0;
     for (int q = 0; q < kTileQueries; ++q) {
-      Vec bounds[kPanelVectors];
+      S::Vec bounds[kPanelVectors];
       for (int v = 0; v < kPanelVectors; ++v) {
-        const Vec rests = S::load(panel_rests + stage * kPanelPoints + v * S::kLanes);
-        const Vec product = dots[q][v] + queries.rests[q][stage] * rests;
-        bounds[v] = (S::load(panel_norms + v * S::kLanes) + queries.norms[q]) - 2.0f * product;
+        const S::Vec rests = S::load(panel.rests + stage * kPanelPoints + v * S::kLanes);
+        bounds[v] = products.squared_distances(queries, panel, q, v) +
+                    rests * (-2.0f * queries.rests[q][stage]);
       }
       hits[q] = lanes_below(bounds, queries.limits[q]);
       any |= hits[q];
@@ -61,6 +89,18 @@ inline bool filter_tile(const FilterQueries& queries, const float* panel, const 
     }
   }
   return true;
+}
+
+inline void estimate_tile(const FilterQueries& queries, const FilterPanel& panel, Size dims,
+                          float* const* estimates) {
+  using S = Simd<float>;
+  TileProducts products;
+  products.add(queries, panel, 0, dims);
+  for (int q = 0; q < kTileQueries; ++q) {
+    for (int v = 0; v < kPanelVectors; ++v) {
+      S::store(estimates[q] + v * S::kLanes, products.squared_distances(queries, panel, q, v));
+    }
+  }
 }
 
 // distances[i] = |point - rows[i]|.

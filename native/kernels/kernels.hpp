@@ -12,16 +12,43 @@
 
 namespace acctsne {
 
-// Queries that one call of filter_tile compares with one panel of points.
+// Queries that one call of filter_tile, estimate_tile or probe_tile compares with one panel of
+// points.
 inline constexpr int kTileQueries = 6;
 
-// Numbers of leading dims after which a tile may be given up.
-inline constexpr int kFilterStages = 4;
+// Numbers of leading dims after which a tile may be given up; the last is all of them.
+inline constexpr int kMostStages = 4;
+struct TileStages {
+  TileStages(const Size (&wanted)[kMostStages - 1], Size all) {
+    for (const Size stage : wanted) {
+      if (stage < all) {
+        dims[count++] = stage;
+      }
+    }
+    dims[count++] = all;
+  }
+  int count = 0;
+  Size dims[kMostStages];
+};
 
+// Coordinates of points as 16-bit integers, each point's in a unit of its own.
 struct FilterQueries {
+  const std::int16_t* coordinates[kTileQueries];
+  float units[kTileQueries];
+  float norms[kTileQueries];              // squared
+  float rests[kTileQueries][kMostStages]; // norm of what lies beyond each stage's dims
+  float limits[kTileQueries];
+};
+struct FilterPanel {
+  const std::int16_t* coordinates; // pairs of dims, one after the other: panel_points x 2
+  const float* units;
+  const float* norms;
+  const float* rests; // stage after stage
+};
+
+struct ProbeQueries {
   const float* coordinates[kTileQueries];
-  float norms[kTileQueries];                // squared
-  float rests[kTileQueries][kFilterStages]; // norm of what lies beyond each stage's dims
+  float rests[kTileQueries]; // norm of what lies beyond the dims
   float limits[kTileQueries];
 };
 
@@ -184,24 +211,28 @@ struct RealKernels {
 
 struct KernelTable {
   const char* level;
-  int panel_points; // points that one panel of filter_tile holds
+  int panel_points; // points that one panel of the tile kernels holds
   RealKernels<float> f32;
   RealKernels<double> f64;
 
-  // neighbors/cell_search.cpp: for kTileQueries queries and one panel (dims x panel_points), a bit
-  // per point in hits[q] where the lower bound of the squared distance is below limits[q]. False,
-  // as soon as a stage shows it, if there is none; `stages` are the numbers of leading dims after
-  // which to look.
-  bool (*filter_tile)(const FilterQueries& queries, const float* panel, const float* panel_norms,
-                      const float* panel_rests, const Size* stages, std::uint64_t* hits);
+  // neighbors/cell_search.cpp: for kTileQueries queries and one panel, a bit per point in hits[q]
+  // where the lower bound of the squared distance is below limits[q]. False, as soon as a stage
+  // shows it, if there is none.
+  bool (*filter_tile)(const FilterQueries& queries, const FilterPanel& panel,
+                      const TileStages& stages, std::uint64_t* hits);
+  // neighbors/cell_search.cpp: what to expect of the squared distances, if nothing is known of the
+  // rests' directions; estimates[q] gets a panel's.
+  void (*estimate_tile)(const FilterQueries& queries, const FilterPanel& panel, Size dims,
+                        float* const* estimates);
   void (*distances_to_rows)(const float* point, const float* rows, Size count, Size dims,
                             float* distances);
 
-  // neighbors/probe.cpp: squared distances on the leading dims, with the difference of the last
-  // rests, of kTileQueries queries and the points of one panel, query by query, and in hits[q] a
-  // bit per point where they are below limits[q]. False, with nothing written, if there is none.
-  bool (*probe_tile)(const FilterQueries& queries, const float* panel, const float* panel_rests,
-                     const Size* stages, std::uint64_t* hits, float* distances);
+  // neighbors/probe.cpp: squared distances on the leading dims, with the difference of the rests,
+  // of kTileQueries queries and the points of one panel (dims x panel_points), query by query, and
+  // in hits[q] a bit per point where they are below limits[q]. False, with nothing written, if
+  // there is none.
+  bool (*probe_tile)(const ProbeQueries& queries, const float* panel, const float* panel_rests,
+                     const TileStages& stages, std::uint64_t* hits, float* distances);
   // neighbors/probe.cpp: mean and variance of the squared distance of each point of one panel from
   // normally distributed ones with this centre and these variances along the dims.
   void (*spread_of_distances)(const float* panel, Size dims, const float* center,

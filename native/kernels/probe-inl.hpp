@@ -2,15 +2,15 @@
 // By differences: products, as the exact search has them, cancel in tight clusters far from the
 // centre, and it cannot afford to compute again what survives.
 
-inline bool probe_tile(const FilterQueries& queries, const float* panel, const float* panel_rests,
-                       const Size* stages, std::uint64_t* hits, float* distances) {
+inline bool probe_tile(const ProbeQueries& queries, const float* panel, const float* panel_rests,
+                       const TileStages& stages, std::uint64_t* hits, float* distances) {
   using S = Simd<float>;
   using Vec = S::Vec;
   constexpr int kPanelPoints = kPanelVectors * S::kLanes;
   Vec sums[kTileQueries][kPanelVectors] = {};
   Size d = 0;
-  for (int stage = 0; stage < kFilterStages; ++stage) {
-    for (; d < stages[stage]; ++d) {
+  for (int stage = 0; stage < stages.count; ++stage) {
+    for (; d < stages.dims[stage]; ++d) {
       Vec points[kPanelVectors];
       for (int v = 0; v < kPanelVectors; ++v) {
         points[v] = S::load(panel + d * kPanelPoints + v * S::kLanes);
@@ -23,10 +23,10 @@ inline bool probe_tile(const FilterQueries& queries, const float* panel, const f
         }
       }
     }
-    if (stage == kFilterStages - 1) {
+    if (stage == stages.count - 1) {
       for (int q = 0; q < kTileQueries; ++q) {
         for (int v = 0; v < kPanelVectors; ++v) {
-          const Vec difference = queries.rests[q][stage] - S::load(panel_rests + v * S::kLanes);
+          const Vec difference = queries.rests[q] - S::load(panel_rests + v * S::kLanes);
           sums[q][v] += difference * difference;
         }
       }

@@ -54,6 +54,26 @@ struct Simd {
 
   static Vec splat(Real x) { return Vec{} + x; }
 
+  // Each lane holds two 16-bit integers: adds the products of the first ones and of the second ones
+  // to the lane of sum.
+  static IntVec add_products(IntVec sum, IntVec a, IntVec b)
+    requires(sizeof(Real) == 4)
+  {
+#if defined(__AVX512VNNI__)
+    return reinterpret_cast<IntVec>(_mm512_dpwssd_epi32(reinterpret_cast<__m512i>(sum),
+                                                        reinterpret_cast<__m512i>(a),
+                                                        reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+    return sum + reinterpret_cast<IntVec>(
+                     _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#elif defined(__SSE2__)
+    return sum + reinterpret_cast<IntVec>(
+                     _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+    return sum + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+#endif
+  }
+
   // Lanes are added pairwise: log2(lanes) roundings instead of lanes.
   static Real sum(Vec v) {
     return sum_halves<kLanes / 2>(v, std::make_integer_sequence<int, kLanes>{});

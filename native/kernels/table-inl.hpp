@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -73,6 +73,7 @@ const KernelTable kTable = {
     real_kernels<float>(),
     real_kernels<double>(),
     filter_tile,
+    estimate_tile,
     distances_to_rows,
     probe_tile,
     spread_of_distances,

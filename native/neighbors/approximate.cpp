@@ -60,7 +60,7 @@ public:
   ApproximateSearch(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
                     ThreadTeam& team)
       : request_(request), points_(request.points), effort_(effort),
-        panels_(points_.projection, points_.rows, points_.features, team),
+        cells_(points_.projection, points_.rows, points_.features, team),
         found_first_(first_neighbors(points_, request.neighbors)), kernel_(kernels().of<Data>()),
         scratch_(static_cast<std::size_t>(team.size())) {}
 
@@ -85,7 +85,7 @@ private:
   PointId* first_found(Size place) const { return first_found_.get() + place * found_first_; }
   const float* row_at(Size place) const { return rows_.get() + place * row_length_; }
 
-  bool has_rests() const { return panels_.dims() < points_.features; }
+  bool has_rests() const { return cells_.dims() < points_.features; }
 
   double distance(PointId a, PointId b) const {
     return kernel_.near_distance(points_.row(a), points_.row(b), points_.features,
@@ -100,26 +100,27 @@ private:
 
   void visit_cells(ThreadTeam& team) {
     first_found_.reset(new PointId[static_cast<std::size_t>(points_.rows * found_first_)]);
-    const CellProbe probe(panels_, points_.rows, has_rests(), found_first_, effort_.cells,
-                          effort_.doubt, team);
-    team.for_chunks(panels_.cells(), [&](Size cell, int worker) {
-      const Size first = panels_.begin(cell);
+    const CellPanels panels(cells_, points_.projection, team);
+    const CellProbe probe(cells_, panels, has_rests(), found_first_, effort_.cells, effort_.doubt,
+                          team);
+    team.for_chunks(cells_.count(), [&](Size cell, int worker) {
+      const Size first = cells_.begin(cell);
       if (probe.search(cell, first_found(first), scratch_[static_cast<std::size_t>(worker)].cells,
                        team, worker)) {
-        count_done((panels_.end(cell) - first) / 2);
+        count_done((cells_.end(cell) - first) / 2);
       }
     });
   }
 
   // Coordinates and rest of each point, row by row in the order of places, padded to whole vectors.
   void lay_out_rows(ThreadTeam& team) {
-    const Size dims = panels_.dims();
+    const Size dims = cells_.dims();
     row_length_ = chunk_count(dims + 1, kRowFloats) * kRowFloats;
     rows_.reset(new float[static_cast<std::size_t>(points_.rows * row_length_)]);
     parallel_for(team, points_.rows, kCellPoints, [&](Size begin, Size end) {
       for (Size place = begin; place < end; ++place) {
-        const PointId id = panels_.row(place);
-        const float* from = points_.projection.coordinates + id * dims;
+        const PointId id = cells_.row(place);
+        const float* from = points_.projection.row(id);
         float* to = rows_.get() + place * row_length_;
         double rest = points_.projection.squared_norms[id];
         for (Size d = 0; d < dims; ++d) {
@@ -133,10 +134,10 @@ private:
   }
 
   void visit_neighbors(ThreadTeam& team) {
-    team.for_chunks(panels_.cells(), [&](Size cell, int worker) {
+    team.for_chunks(cells_.count(), [&](Size cell, int worker) {
       Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-      const Size first = panels_.begin(cell);
-      const Size last = panels_.end(cell);
+      const Size first = cells_.begin(cell);
+      const Size last = cells_.end(cell);
       for (Size place = first; place < last && !team.should_stop(worker); ++place) {
         visit_neighbors_of(place, scratch);
       }
@@ -145,7 +146,7 @@ private:
   }
 
   void visit_neighbors_of(Size place, Scratch& scratch) {
-    const PointId id = panels_.row(place);
+    const PointId id = cells_.row(place);
     const PointId* known = first_found(place);
     const Size expanded = std::min(effort_.expanded, found_first_);
     scratch.seen.start((expanded + 1) * found_first_ + 1);
@@ -153,7 +154,7 @@ private:
     scratch.nearest.start(request_.neighbors);
     for (Size j = 0; j < found_first_; ++j) {
       scratch.seen.insert(known[j]);
-      const PointId neighbor = panels_.row(known[j]);
+      const PointId neighbor = cells_.row(known[j]);
       scratch.nearest.add({distance(id, neighbor), neighbor});
     }
     scratch.nearest.drop_farthest();
@@ -173,7 +174,7 @@ private:
     for (Size c = 0; c < count; ++c) {
       if (static_cast<double>(scratch.bounds[static_cast<std::size_t>(c)]) <
           scratch.nearest.limit()) {
-        const PointId neighbor = panels_.row(scratch.candidates[static_cast<std::size_t>(c)]);
+        const PointId neighbor = cells_.row(scratch.candidates[static_cast<std::size_t>(c)]);
         scratch.nearest.add({distance(id, neighbor), neighbor});
       }
     }
@@ -201,7 +202,7 @@ private:
   const NeighborsRequest<Data, Real>& request_;
   const PointSet<Data>& points_;
   ApproximateEffort effort_;
-  CellPanels panels_;
+  Cells cells_;
   Size found_first_; // neighbours of each point in the first round
   const RealKernels<Data>& kernel_;
   std::unique_ptr<PointId[]> first_found_;
@@ -214,12 +215,12 @@ template <typename Data, typename Real>
 double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
                                              ThreadTeam& team) const {
   const Size k = request_.neighbors;
-  const Size dims = panels_.dims();
+  const Size dims = cells_.dims();
   std::vector<Data> data;
   std::vector<float> coordinates;
   std::vector<double> norms;
   for (const PointId id : sample) {
-    const float* from = points_.projection.coordinates + id * dims;
+    const float* from = points_.projection.row(id);
     data.insert(data.end(), points_.row(id), points_.row(id) + points_.features);
     coordinates.insert(coordinates.end(), from, from + dims);
     norms.push_back(points_.projection.squared_norms[id]);
@@ -228,18 +229,18 @@ double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
                                static_cast<Size>(sample.size()),
                                points_.features,
                                {coordinates.data(), dims, norms.data(), points_.projection.scale}};
-  const CellPanels query_panels(queries.projection, queries.rows, queries.features, team);
+  const Cells query_cells(queries.projection, queries.rows, queries.features, team);
   // The point itself is the first of k + 1.
-  const CellSearch<Data> search(points_, panels_, queries, query_panels, k + 1);
+  const CellSearch<Data> search(points_, cells_, queries, query_cells, k + 1, team);
   std::atomic<Size> hits{0};
-  team.for_chunks(query_panels.cells(), [&](Size cell, int worker) {
+  team.for_chunks(query_cells.count(), [&](Size cell, int worker) {
     typename CellSearch<Data>::Scratch scratch;
     if (!search.search(cell, scratch, team, worker)) {
       return;
     }
     for (std::size_t q = 0; q < scratch.nearest.size(); ++q) {
       const double farthest = scratch.nearest[q].sorted().back().distance;
-      const PointId query = query_panels.row(query_panels.begin(cell) + static_cast<Size>(q));
+      const PointId query = query_cells.row(query_cells.begin(cell) + static_cast<Size>(q));
       const PointId id = sample[static_cast<std::size_t>(query)];
       for (Size j = 0; j < k; ++j) {
         hits += distance(id, request_.indices[id * k + j]) <= farthest ? 1 : 0;

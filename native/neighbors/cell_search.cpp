@@ -1,3 +1,7 @@
+// A query's limit, the distance of the last one kept so far, falls as cells are visited, and until
+// it is low the filter lets most of the near cells' points pass. So lists begin with the points of
+// the nearest few cells whose estimated distances are lowest. That is only a matter of order: the
+// lists end up the same.
 #include "neighbors/cell_search.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -9,34 +13,44 @@
 namespace acctsne {
 
 template <typename Data>
-CellSearch<Data>::CellSearch(const PointSet<Data>& points, const CellPanels& panels,
-                             const PointSet<Data>& queries, const CellPanels& query_panels,
-                             Size kept)
-    : points_(points), panels_(panels), queries_(queries), query_panels_(query_panels),
-      among_themselves_(&panels == &query_panels), kept_(kept), kernel_(kernels().of<Data>()),
-      rounding_((static_cast<double>(points.features) + 16) * 0x1p-23) {}
+CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
+                             const PointSet<Data>& queries, const Cells& query_cells, Size kept,
+                             ThreadTeam& team)
+    : points_(points), cells_(cells), queries_(queries), query_cells_(query_cells),
+      among_themselves_(&cells == &query_cells), kept_(kept),
+      panels_(cells, points.projection, team), kernel_(kernels().of<Data>()),
+      rounding_((static_cast<double>(points.features) + 16) * 0x1p-23) {
+  if (!among_themselves_) {
+    query_panels_.emplace(query_cells, queries.projection, team);
+  }
+}
 
 template <typename Data>
 bool CellSearch<Data>::search(Size cell, Scratch& scratch, ThreadTeam& team, int worker) const {
   prepare_queries(cell, scratch);
   order_visits(cell, scratch);
+  const auto for_tiles = [&](auto&& visit) {
+    for (std::size_t a = 0; a < scratch.active.size(); a += kTileQueries) {
+      const auto count = std::min<std::size_t>(kTileQueries, scratch.active.size() - a);
+      visit(scratch.active.data() + a, static_cast<int>(count));
+    }
+  };
+  for_tiles([&](const int* tile, int count) { seed(cell, tile, count, scratch); });
   double farthest_limit = std::numeric_limits<double>::infinity(); // of all queries
-  for (const Size visited : scratch.visits) {
+  for (Size visit = 0; visit < cells_.count(); ++visit) {
     if (team.should_stop(worker)) {
       return false;
     }
     // The gap between the two balls bounds all distances between their points from below.
+    const Size visited = scratch.visits[static_cast<std::size_t>(visit)];
     const double gap =
         static_cast<double>(scratch.center_distances[static_cast<std::size_t>(visited)]) -
-        query_panels_.radius(cell) - panels_.radius(visited);
+        query_cells_.radius(cell) - cells_.radius(visited);
     if (gap > 0 && gap * gap >= farthest_limit) {
       continue;
     }
     find_active(cell, visited, scratch);
-    for (std::size_t a = 0; a < scratch.active.size(); a += kTileQueries) {
-      const auto in_tile = std::min<std::size_t>(kTileQueries, scratch.active.size() - a);
-      visit_tiles(cell, visited, scratch.active.data() + a, static_cast<int>(in_tile), scratch);
-    }
+    for_tiles([&](const int* tile, int count) { visit_tiles(cell, visit, tile, count, scratch); });
     if (!scratch.active.empty()) {
       farthest_limit = 0;
       for (const NearestList& nearest : scratch.nearest) {
@@ -47,20 +61,23 @@ bool CellSearch<Data>::search(Size cell, Scratch& scratch, ThreadTeam& team, int
   return true;
 }
 
+// All queries are active at first.
 template <typename Data>
 void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
-  const Size dims = panels_.dims();
-  const Size first = query_panels_.begin(cell);
-  const Size count = query_panels_.end(cell) - first;
+  const Size dims = query_cells_.dims();
+  const Size first = query_cells_.begin(cell);
+  const Size count = query_cells_.end(cell) - first;
   scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
-  scratch.norms.resize(static_cast<std::size_t>(kCellPoints));
-  scratch.rests.resize(static_cast<std::size_t>(kCellPoints * kFilterStages));
+  scratch.filtered.resize(static_cast<std::size_t>(kCellPoints * query_panels().dims()));
   scratch.query_distances.resize(static_cast<std::size_t>(kCellPoints));
   scratch.nearest.resize(static_cast<std::size_t>(count));
+  scratch.seeded.assign(static_cast<std::size_t>(count), {});
+  scratch.active.resize(static_cast<std::size_t>(count));
+  std::iota(scratch.active.begin(), scratch.active.end(), 0);
   for (Size q = 0; q < count; ++q) {
-    query_panels_.copy_query(first + q, scratch.coordinates.data() + q * dims,
-                             scratch.norms[static_cast<std::size_t>(q)],
-                             scratch.rests.data() + q * kFilterStages);
+    std::copy_n(queries_.projection.row(query_cells_.row(first + q)), dims,
+                scratch.coordinates.data() + q * dims);
+    query_panels().copy_query(first + q, scratch.filtered.data() + q * query_panels().dims());
     scratch.nearest[static_cast<std::size_t>(q)].start(kept_);
   }
 }
@@ -68,10 +85,10 @@ void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
 // Cells from the nearest centre to the farthest; the queries' own comes first.
 template <typename Data>
 void CellSearch<Data>::order_visits(Size cell, Scratch& scratch) const {
-  const Size cells = panels_.cells();
+  const Size cells = cells_.count();
   std::vector<float>& from_center = scratch.center_distances;
   from_center.resize(static_cast<std::size_t>(cells));
-  kernels().distances_to_rows(query_panels_.center(cell), panels_.center(0), cells, panels_.dims(),
+  kernels().distances_to_rows(query_cells_.center(cell), cells_.center(0), cells, cells_.dims(),
                               from_center.data());
   const Size own = among_themselves_ ? cell : -1;
   scratch.visits.resize(static_cast<std::size_t>(cells));
@@ -87,56 +104,116 @@ void CellSearch<Data>::order_visits(Size cell, Scratch& scratch) const {
 template <typename Data>
 void CellSearch<Data>::find_active(Size cell, Size visited, Scratch& scratch) const {
   const auto count = static_cast<Size>(scratch.nearest.size());
-  kernels().distances_to_rows(panels_.center(visited), scratch.coordinates.data(), count,
-                              panels_.dims(), scratch.query_distances.data());
+  kernels().distances_to_rows(cells_.center(visited), scratch.coordinates.data(), count,
+                              cells_.dims(), scratch.query_distances.data());
   scratch.active.clear();
   for (Size q = 0; q < count; ++q) {
     const double apart = static_cast<double>(scratch.query_distances[static_cast<std::size_t>(q)]) -
-                         panels_.radius(visited) - query_panels_.rounding(cell);
+                         cells_.radius(visited) - query_cells_.rounding(cell);
     if (apart <= 0 || apart * apart < scratch.nearest[static_cast<std::size_t>(q)].limit()) {
       scratch.active.push_back(static_cast<int>(q));
     }
   }
 }
 
+// Begins the lists of a tile's queries with points of the first cells to visit.
 template <typename Data>
-void CellSearch<Data>::visit_tiles(Size cell, Size visited, const int* active, int count,
-                                   Scratch& scratch) const {
-  const auto dims = static_cast<std::size_t>(panels_.dims());
-  const Size first = query_panels_.begin(cell);
-  FilterQueries queries;
-  for (int q = 0; q < kTileQueries; ++q) {
-    const auto from = static_cast<std::size_t>(active[q < count ? q : 0]);
-    queries.coordinates[q] = scratch.coordinates.data() + from * dims;
-    queries.norms[q] = scratch.norms[from];
-    queries.limits[q] = q < count ? upper_float(scratch.nearest[from].limit())
-                                  : -std::numeric_limits<float>::infinity();
-    for (int stage = 0; stage < kFilterStages; ++stage) {
-      queries.rests[q][stage] =
-          scratch.rests[from * kFilterStages + static_cast<std::size_t>(stage)];
+void CellSearch<Data>::seed(Size cell, const int* tile, int count, Scratch& scratch) const {
+  const Size near_cells = std::min(kSeedCells, cells_.count());
+  const Size points = near_cells * kCellPoints;
+  scratch.estimates.resize(static_cast<std::size_t>(kTileQueries * points));
+  const FilterQueries queries = tile_queries(cell, tile, count, scratch);
+  for (Size at = 0; at < points; at += panels_.width()) {
+    float* estimates[kTileQueries];
+    for (int q = 0; q < kTileQueries; ++q) {
+      estimates[q] = scratch.estimates.data() + q * points + at;
     }
+    const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
+    kernels().estimate_tile(queries, panels_.panel(cells_.begin(visited) + at % kCellPoints),
+                            panels_.dims(), estimates);
   }
-  for (Size place = panels_.begin(visited); place < panels_.end(visited);
-       place += panels_.width()) {
+  for (int q = 0; q < count; ++q) {
+    // Distance and point in one number, whose order is that of the distances.
+    scratch.ranked.clear();
+    const Size own = among_themselves_ ? tile[q] : -1; // the queries' own cell is the first
+    for (Size at = 0; at < points; ++at) {
+      const float estimate = scratch.estimates[static_cast<std::size_t>(q * points + at)];
+      if (at != own && estimate < std::numeric_limits<float>::infinity()) {
+        scratch.ranked.push_back(
+            std::uint64_t{std::bit_cast<std::uint32_t>(std::max(estimate, 0.0f))} << 32 |
+            static_cast<std::uint64_t>(at));
+      }
+    }
+    const auto most = static_cast<std::ptrdiff_t>(
+        std::min(static_cast<std::size_t>(kept_), scratch.ranked.size()));
+    std::nth_element(scratch.ranked.begin(), scratch.ranked.begin() + most, scratch.ranked.end());
+    const auto query = static_cast<std::size_t>(tile[q]);
+    const PointId row = query_cells_.row(query_cells_.begin(cell) + tile[q]);
+    for (auto ranked = scratch.ranked.begin(); ranked != scratch.ranked.begin() + most; ++ranked) {
+      const auto at = static_cast<Size>(*ranked & 0xffffffffU);
+      const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
+      scratch.nearest[query].add(
+          candidate(row, cells_.row(cells_.begin(visited) + at % kCellPoints)));
+      scratch.seeded[query].set(static_cast<std::size_t>(at));
+    }
+    scratch.nearest[query].drop_farthest();
+  }
+}
+
+// Tiles of queries against the panels of the cell that comes at this point of the visits.
+template <typename Data>
+void CellSearch<Data>::visit_tiles(Size cell, Size visit, const int* tile, int count,
+                                   Scratch& scratch) const {
+  const Size first = query_cells_.begin(cell);
+  const Size visited = scratch.visits[static_cast<std::size_t>(visit)];
+  const Size begin = cells_.begin(visited);
+  FilterQueries queries = tile_queries(cell, tile, count, scratch);
+  for (Size place = begin; place < cells_.end(visited); place += panels_.width()) {
     std::uint64_t hits[kTileQueries];
-    if (!kernels().filter_tile(queries, panels_.panel(place), panels_.norms(place),
-                               panels_.rests(place), panels_.stages(), hits)) {
+    if (!kernels().filter_tile(queries, panels_.panel(place), panels_.stages(), hits)) {
       continue;
     }
     for (int q = 0; q < count; ++q) {
-      const PointId query = query_panels_.row(first + active[q]);
-      NearestList& nearest = scratch.nearest[static_cast<std::size_t>(active[q])];
+      const PointId query = query_cells_.row(first + tile[q]);
+      const auto& seeded = scratch.seeded[static_cast<std::size_t>(tile[q])];
+      NearestList& nearest = scratch.nearest[static_cast<std::size_t>(tile[q])];
       for (std::uint64_t mask = hits[q]; mask != 0; mask &= mask - 1) {
-        const PointId id = panels_.row(place + std::countr_zero(mask));
-        if (!among_themselves_ || id != query) {
-          nearest.add({kernel_.near_distance(queries_.row(query), points_.row(id), points_.features,
-                                             points_.projection.scale),
-                       id});
+        const Size hit = place + std::countr_zero(mask);
+        if (visit < kSeedCells &&
+            seeded[static_cast<std::size_t>(visit * kCellPoints + hit - begin)]) {
+          continue;
+        }
+        const PointId point = cells_.row(hit);
+        if (!among_themselves_ || point != query) {
+          nearest.add(candidate(query, point));
         }
       }
       queries.limits[q] = upper_float(nearest.limit());
     }
   }
+}
+
+// Queries that are not there find nothing.
+template <typename Data>
+FilterQueries CellSearch<Data>::tile_queries(Size cell, const int* tile, int count,
+                                             const Scratch& scratch) const {
+  FilterQueries queries;
+  for (int q = 0; q < kTileQueries; ++q) {
+    const Size from = tile[q < count ? q : 0];
+    query_panels().set_query(query_cells_.begin(cell) + from,
+                             scratch.filtered.data() + from * query_panels().dims(), queries, q);
+    queries.limits[q] = q < count
+                            ? upper_float(scratch.nearest[static_cast<std::size_t>(from)].limit())
+                            : -std::numeric_limits<float>::infinity();
+  }
+  return queries;
+}
+
+template <typename Data>
+Candidate CellSearch<Data>::candidate(PointId query, PointId point) const {
+  return {kernel_.near_distance(queries_.row(query), points_.row(point), points_.features,
+                                points_.projection.scale),
+          point};
 }
 
 // The limit as a float, raised by the rounding of the distance behind it and of the conversion.

@@ -3,7 +3,7 @@
 // the cell size, so that all cells but the last are full.
 #include "neighbors/cells.hpp"
 
-#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace acctsne {
@@ -63,8 +63,6 @@ void divide(const float* coordinates, Size dims, PointId* ids, Size count) {
   divide(coordinates, dims, ids + middle, count - middle);
 }
 
-} // namespace
-
 std::vector<PointId> cell_order(const float* coordinates, Size rows, Size dims, ThreadTeam& team) {
   std::vector<PointId> order(static_cast<std::size_t>(rows));
   std::iota(order.begin(), order.end(), PointId{0});
@@ -91,6 +89,47 @@ std::vector<PointId> cell_order(const float* coordinates, Size rows, Size dims, 
     divide(coordinates, dims, order.data() + range.begin, range.end - range.begin);
   });
   return order;
+}
+
+} // namespace
+
+Cells::Cells(const Projection& projection, Size rows, Size features, ThreadTeam& team)
+    : rows_(rows), dims_(projection.dims),
+      slack_(4.0 * (static_cast<double>(features + dims_) + 64) * 0x1p-24),
+      order_(cell_order(projection.coordinates, rows, dims_, team)),
+      centers_(static_cast<std::size_t>(chunk_count(rows, kCellPoints) * dims_)),
+      radii_(static_cast<std::size_t>(chunk_count(rows, kCellPoints))), roundings_(radii_.size()) {
+  team.for_chunks(count(), [&](Size cell, int) { measure(projection, cell); });
+}
+
+void Cells::measure(const Projection& projection, Size cell) {
+  std::vector<double> mean(static_cast<std::size_t>(dims_), 0.0);
+  const auto points = static_cast<double>(end(cell) - begin(cell));
+  for (Size place = begin(cell); place < end(cell); ++place) {
+    const float* from = projection.row(row(place));
+    for (Size d = 0; d < dims_; ++d) {
+      mean[static_cast<std::size_t>(d)] += static_cast<double>(from[d]) / points;
+    }
+  }
+  float* center = centers_.data() + cell * dims_;
+  std::copy(mean.begin(), mean.end(), center);
+  double radius2 = 0;
+  double largest_norm = 0;
+  for (Size place = begin(cell); place < end(cell); ++place) {
+    const float* from = projection.row(row(place));
+    double distance2 = 0;
+    for (Size d = 0; d < dims_; ++d) {
+      const double apart = static_cast<double>(from[d]) - static_cast<double>(center[d]);
+      distance2 += apart * apart;
+    }
+    radius2 = std::max(radius2, distance2);
+    largest_norm = std::max(largest_norm, projection.squared_norms[row(place)]);
+  }
+  // Coordinates are off by a part of the point's norm, and distances of centres by a part of
+  // theirs, which is at most twice the largest norm.
+  const auto at = static_cast<std::size_t>(cell);
+  roundings_[at] = slack_ * std::sqrt(largest_norm);
+  radii_[at] = std::sqrt(radius2) * (1 + 1e-5) + roundings_[at];
 }
 
 } // namespace acctsne

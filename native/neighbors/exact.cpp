@@ -5,8 +5,8 @@
 // |p|^2 - 2 (z_q z_p + r_q r_p), a matrix product, and it is a lower bound for any number of
 // leading axes.
 //
-// 1. Put close points together in cells (neighbors/cells.cpp), packed into panels for the tile
-//    kernel (neighbors/panels.cpp).
+// 1. Put close points together in cells (neighbors/cells.cpp), packed into panels of 16-bit
+//    integers for the tile kernel (neighbors/filter.cpp). What that rounds off lowers the bound.
 // 2. For the queries of one cell, visit the cells from the nearest to the farthest, skipping those
 //    whose ball lies beyond each query's k-th distance so far (neighbors/cell_search.cpp).
 // 3. Tiles of queries x panel points: after each of a few stages of leading axes, give up if every
@@ -36,25 +36,25 @@ Size kept_neighbors(Size neighbors) {
 template <typename Data, typename Real>
 class Search {
 public:
-  Search(const NeighborsRequest<Data, Real>& request, const CellPanels& panels,
-         const PointSet<Data>& queries, const CellPanels& query_panels, ThreadTeam& team)
-      : request_(request), points_(request.points), queries_(queries), panels_(query_panels),
-        among_themselves_(&panels == &query_panels), kept_(kept_neighbors(request.neighbors)),
-        cells_(points_, panels, queries, query_panels, kept_), kernel_(kernels().of<Data>()),
+  Search(const NeighborsRequest<Data, Real>& request, const Cells& cells,
+         const PointSet<Data>& queries, const Cells& query_cells, ThreadTeam& team)
+      : request_(request), points_(request.points), queries_(queries), cells_(query_cells),
+        among_themselves_(&cells == &query_cells), kept_(kept_neighbors(request.neighbors)),
+        search_(points_, cells, queries, query_cells, kept_, team), kernel_(kernels().of<Data>()),
         scratch_(static_cast<std::size_t>(team.size())) {}
 
   void run(ThreadTeam& team) {
     // The filter could not drop anything.
     const bool few = kept_ >= points_.rows - (among_themselves_ ? 1 : 0);
-    team.for_chunks(panels_.cells(), [&](Size cell, int worker) {
+    team.for_chunks(cells_.count(), [&](Size cell, int worker) {
       Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-      if (!few && !cells_.search(cell, scratch.cells, team, worker)) {
+      if (!few && !search_.search(cell, scratch.cells, team, worker)) {
         return;
       }
-      const Size first = panels_.begin(cell);
-      const Size count = panels_.end(cell) - first;
+      const Size first = cells_.begin(cell);
+      const Size count = cells_.end(cell) - first;
       for (Size q = 0; q < count && !team.should_stop(worker); ++q) {
-        const PointId query = panels_.row(first + q);
+        const PointId query = cells_.row(first + q);
         if (few) {
           search_in_double(query, scratch);
         } else {
@@ -78,7 +78,7 @@ private:
     const double limit = found.back().distance;
     if (found[static_cast<std::size_t>(request_.neighbors - 1)].distance >= kSmallestDistance) {
       const bool proven = sizeof(Real) <= sizeof(Data) ||
-                          refine(query, found) * (1 + 2 * cells_.rounding()) <= limit;
+                          refine(query, found) * (1 + 2 * search_.rounding()) <= limit;
       if (proven) {
         write(query, found);
         return;
@@ -125,10 +125,10 @@ private:
   const NeighborsRequest<Data, Real>& request_;
   const PointSet<Data>& points_;
   const PointSet<Data>& queries_;
-  const CellPanels& panels_; // of the queries
+  const Cells& cells_; // of the queries
   bool among_themselves_;
   Size kept_;
-  CellSearch<Data> cells_;
+  CellSearch<Data> search_;
   const RealKernels<Data>& kernel_;
   std::vector<Scratch> scratch_;
 };
@@ -138,17 +138,17 @@ private:
 template <typename Data, typename Real>
 void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team) {
   const PointSet<Data>& points = request.points;
-  const CellPanels panels(points.projection, points.rows, points.features, team);
-  Search<Data, Real>(request, panels, points, panels, team).run(team);
+  const Cells cells(points.projection, points.rows, points.features, team);
+  Search<Data, Real>(request, cells, points, cells, team).run(team);
 }
 
 template <typename Data, typename Real>
 void exact_neighbors(const NeighborsRequest<Data, Real>& request, const PointSet<Data>& queries,
                      ThreadTeam& team) {
   const PointSet<Data>& points = request.points;
-  const CellPanels panels(points.projection, points.rows, points.features, team);
-  const CellPanels query_panels(queries.projection, queries.rows, queries.features, team);
-  Search<Data, Real>(request, panels, queries, query_panels, team).run(team);
+  const Cells cells(points.projection, points.rows, points.features, team);
+  const Cells query_cells(queries.projection, queries.rows, queries.features, team);
+  Search<Data, Real>(request, cells, queries, query_cells, team).run(team);
 }
 
 #define ACCTSNE_INSTANTIATE(Data, Real)                                                            \

@@ -15,6 +15,8 @@ struct Projection {
   Size dims;
   const double* squared_norms; // rows: |scale * x - centre|^2
   double scale;                // a power of two
+
+  const float* row(PointId id) const { return coordinates + Size{id} * dims; }
 };
 
 // Points to search, or to search the neighbours of. Both sets of one search have their features,

@@ -11,26 +11,26 @@
 
 namespace acctsne {
 
-CellProbe::CellProbe(const CellPanels& panels, Size rows, bool rests, Size kept, Size nearby,
-                     double doubt, ThreadTeam& team)
-    : panels_(panels), rows_(rows), rests_(rests), kept_(kept),
+CellProbe::CellProbe(const Cells& cells, const CellPanels& panels, bool rests, Size kept,
+                     Size nearby, double doubt, ThreadTeam& team)
+    : cells_(cells), panels_(panels), rests_(rests), kept_(kept),
       // Enough candidates must be there.
       nearby_(std::max(nearby, chunk_count(kept + 1, kCellPoints) + 1)),
       squared_doubt_(static_cast<float>(doubt * doubt)),
-      variances_(static_cast<std::size_t>(panels.cells() * panels.dims()), 0.0f),
+      variances_(static_cast<std::size_t>(cells.count() * cells.dims()), 0.0f),
       no_rests_(static_cast<std::size_t>(panels.width()), 0.0f) {
-  team.for_chunks(panels_.cells(), [&](Size cell, int) { measure_cell(cell); });
+  team.for_chunks(cells_.count(), [&](Size cell, int) { measure_cell(cell); });
 }
 
 void CellProbe::measure_cell(Size cell) {
-  const Size dims = panels_.dims();
+  const Size dims = cells_.dims();
   const Size width = panels_.width();
-  const auto count = static_cast<float>(panels_.end(cell) - panels_.begin(cell));
+  const auto count = static_cast<float>(cells_.end(cell) - cells_.begin(cell));
   for (Size d = 0; d < dims; ++d) {
     float sum = 0;
-    for (Size place = panels_.begin(cell); place < panels_.end(cell); ++place) {
+    for (Size place = cells_.begin(cell); place < cells_.end(cell); ++place) {
       const Size first = place / width * width;
-      const float apart = panels_.panel(first)[d * width + place - first] - panels_.center(cell)[d];
+      const float apart = panels_.panel(first)[d * width + place - first] - cells_.center(cell)[d];
       sum += apart * apart;
     }
     variances_[static_cast<std::size_t>(cell * dims + d)] = sum / count;
@@ -59,29 +59,26 @@ bool CellProbe::search(Size cell, PointId* places, Scratch& scratch, ThreadTeam&
 }
 
 void CellProbe::prepare(Size cell, Scratch& scratch) const {
-  const Size dims = panels_.dims();
-  const Size first = panels_.begin(cell);
-  const Size count = panels_.end(cell) - first;
+  const Size dims = cells_.dims();
+  const Size first = cells_.begin(cell);
+  const Size count = cells_.end(cell) - first;
   scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
-  scratch.rests.resize(static_cast<std::size_t>(kCellPoints * kFilterStages));
   scratch.means.resize(static_cast<std::size_t>(kCellPoints));
   scratch.spreads.resize(static_cast<std::size_t>(kCellPoints));
   scratch.tile.resize(static_cast<std::size_t>(kTileQueries * panels_.width()));
   scratch.nearest.resize(static_cast<std::size_t>(count));
   for (Size q = 0; q < count; ++q) {
-    float norm; // not needed here
-    panels_.copy_query(first + q, scratch.coordinates.data() + q * dims, norm,
-                       scratch.rests.data() + q * kFilterStages);
+    panels_.copy_coordinates(first + q, scratch.coordinates.data() + q * dims);
     scratch.nearest[static_cast<std::size_t>(q)].start(kept_);
   }
 }
 
 // The nearest cells, by their centres; the queries' own comes first.
 void CellProbe::order_visits(Size cell, Scratch& scratch) const {
-  const Size cells = panels_.cells();
+  const Size cells = cells_.count();
   std::vector<float>& distances = scratch.center_distances;
   distances.resize(static_cast<std::size_t>(cells));
-  kernels().distances_to_rows(panels_.center(cell), panels_.center(0), cells, panels_.dims(),
+  kernels().distances_to_rows(cells_.center(cell), cells_.center(0), cells, cells_.dims(),
                               distances.data());
   distances[static_cast<std::size_t>(cell)] = -1;
   scratch.visits.resize(static_cast<std::size_t>(cells));
@@ -97,11 +94,11 @@ void CellProbe::order_visits(Size cell, Scratch& scratch) const {
 }
 
 void CellProbe::find_active(Size cell, Size visited, Scratch& scratch) const {
-  const Size dims = panels_.dims();
-  const Size first = panels_.begin(cell);
+  const Size dims = cells_.dims();
+  const Size first = cells_.begin(cell);
   const auto count = static_cast<Size>(scratch.nearest.size());
   for (Size q = 0; q < count; q += panels_.width()) {
-    kernels().spread_of_distances(panels_.panel(first + q), dims, panels_.center(visited),
+    kernels().spread_of_distances(panels_.panel(first + q), dims, cells_.center(visited),
                                   variances_.data() + visited * dims, scratch.means.data() + q,
                                   scratch.spreads.data() + q);
   }
@@ -117,19 +114,18 @@ void CellProbe::find_active(Size cell, Size visited, Scratch& scratch) const {
 
 void CellProbe::visit_tiles(Size cell, Size visited, const int* active, int count,
                             Scratch& scratch) const {
-  const auto dims = static_cast<std::size_t>(panels_.dims());
-  const Size first = panels_.begin(cell);
+  const auto dims = static_cast<std::size_t>(cells_.dims());
+  const Size first = cells_.begin(cell);
   const Size width = panels_.width();
-  constexpr int kLast = kFilterStages - 1;
-  FilterQueries queries;
+  ProbeQueries queries;
   for (int q = 0; q < kTileQueries; ++q) {
     const auto from = static_cast<std::size_t>(active[q < count ? q : 0]);
     queries.coordinates[q] = scratch.coordinates.data() + from * dims;
     queries.limits[q] = q < count ? scratch.nearest[from].limit() : -1;
-    queries.rests[q][kLast] = rests_ ? scratch.rests[from * kFilterStages + kLast] : 0;
+    queries.rests[q] = rests_ ? *panels_.rests(first + static_cast<Size>(from)) : 0;
   }
-  for (Size place = panels_.begin(visited); place < panels_.end(visited); place += width) {
-    const float* rests = rests_ ? panels_.rests(place) + kLast * width : no_rests_.data();
+  for (Size place = cells_.begin(visited); place < cells_.end(visited); place += width) {
+    const float* rests = rests_ ? panels_.rests(place) : no_rests_.data();
     std::uint64_t hits[kTileQueries];
     if (!kernels().probe_tile(queries, panels_.panel(place), rests, panels_.stages(), hits,
                               scratch.tile.data())) {
@@ -141,7 +137,7 @@ void CellProbe::visit_tiles(Size cell, Size visited, const int* active, int coun
       NearestPlaces& nearest = scratch.nearest[static_cast<std::size_t>(active[q])];
       for (std::uint64_t mask = hits[q]; mask != 0; mask &= mask - 1) {
         const Size lane = std::countr_zero(mask);
-        if (place + lane < rows_ && place + lane != own) {
+        if (place + lane < cells_.rows() && place + lane != own) {
           nearest.add(distances[lane], place + lane);
         }
       }

@@ -59,14 +59,13 @@ class CellProbe {
 public:
   // `rests` says whether the points have something beyond the leading axes. A query considers the
   // `nearby` cells nearest to its own; `doubt` is in deviations, see probe.cpp.
-  CellProbe(const CellPanels& panels, Size rows, bool rests, Size kept, Size nearby, double doubt,
-            ThreadTeam& team);
+  CellProbe(const Cells& cells, const CellPanels& panels, bool rests, Size kept, Size nearby,
+            double doubt, ThreadTeam& team);
 
   // What one worker needs.
   struct Scratch {
     std::vector<NearestPlaces> nearest;
-    std::vector<float> coordinates; // of the cell's queries
-    std::vector<float> rests;
+    std::vector<float> coordinates;      // of the cell's queries
     std::vector<float> center_distances; // of all cells from this one
     std::vector<float> means;            // of the squared distances from the visited cell's points
     std::vector<float> spreads;          // their variances
@@ -86,8 +85,8 @@ private:
   void visit_tiles(Size cell, Size visited, const int* active, int count, Scratch& scratch) const;
   void measure_cell(Size cell);
 
+  const Cells& cells_;
   const CellPanels& panels_;
-  Size rows_;
   bool rests_;
   Size kept_;
   Size nearby_;

@@ -10,48 +10,79 @@
 
 using namespace acctsne;
 
-TEST(filter_tile_matches_direct_computation) {
-  for_levels([] {
-    const int width = kernels().panel_points;
+// Queries and a panel of random numbers for the filter's kernels.
+struct FilterTile {
+  explicit FilterTile(Size dims_) : dims(dims_), width(kernels().panel_points) {
     std::mt19937_64 random(6);
     std::normal_distribution<float> normal;
-    for (const Size dims : {1, 2, 17, 100}) {
-      std::vector<float> coordinates(at(kTileQueries * dims));
-      std::vector<float> panel(at(width * dims));
-      std::vector<float> rests(at(width * kFilterStages));
-      std::vector<float> norms(at(width));
-      FilterQueries queries;
-      for (std::vector<float>* values : {&coordinates, &panel, &rests, &norms}) {
-        std::generate(values->begin(), values->end(), [&] { return normal(random); });
-      }
-      // The padding of a last panel.
-      norms[at(width - 1)] = std::numeric_limits<float>::infinity();
-      const Size stages[kFilterStages] = {std::min<Size>(4, dims), std::min<Size>(9, dims),
-                                          std::min<Size>(40, dims), dims};
-      const float spread = 4 * std::sqrt(static_cast<float>(dims));
-      for (int q = 0; q < kTileQueries; ++q) {
-        queries.coordinates[q] = coordinates.data() + q * dims;
-        queries.norms[q] = normal(random);
-        std::generate_n(queries.rests[q], kFilterStages, [&] { return normal(random); });
-      }
+    std::uniform_int_distribution<std::int16_t> coordinate(-32767, 32767);
+    coordinates.resize(at(kTileQueries * dims));
+    values.resize(at(width * dims));
+    for (auto* integers : {&coordinates, &values}) {
+      std::generate(integers->begin(), integers->end(), [&] { return coordinate(random); });
+    }
+    // Products of whole points must fit 32 bits.
+    for (std::int16_t& value : values) {
+      value = static_cast<std::int16_t>(value / dims);
+    }
+    units.resize(at(width));
+    norms.resize(at(width));
+    rests.resize(at(width * kMostStages));
+    for (auto* reals : {&units, &norms, &rests}) {
+      std::generate(reals->begin(), reals->end(), [&] { return normal(random); });
+    }
+    // The padding of a last panel.
+    norms[at(width - 1)] = std::numeric_limits<float>::infinity();
+    panel = {values.data(), units.data(), norms.data(), rests.data()};
+    for (int q = 0; q < kTileQueries; ++q) {
+      queries.coordinates[q] = coordinates.data() + q * dims;
+      queries.units[q] = 1e-8f * normal(random);
+      queries.norms[q] = normal(random);
+      std::generate_n(queries.rests[q], kMostStages, [&] { return normal(random); });
+    }
+  }
+
+  double squared_distance(int q, Size p, Size leading) const {
+    double dot = 0;
+    for (Size d = 0; d < leading; ++d) {
+      dot += static_cast<double>(coordinates[at(q * dims + d)]) *
+             static_cast<double>(values[at(d / 2 * 2 * width + 2 * p + d % 2)]);
+    }
+    return static_cast<double>(norms[at(p)]) + static_cast<double>(queries.norms[q]) -
+           2 * dot * static_cast<double>(units[at(p)]) * static_cast<double>(queries.units[q]);
+  }
+
+  Size dims;
+  Size width;
+  std::vector<std::int16_t> coordinates;
+  std::vector<std::int16_t> values;
+  std::vector<float> units;
+  std::vector<float> norms;
+  std::vector<float> rests;
+  FilterPanel panel;
+  FilterQueries queries;
+};
+
+TEST(filter_tile_matches_direct_computation) {
+  for_levels([] {
+    for (const Size dims : {2, 4, 18, 100}) {
+      FilterTile tile(dims);
+      const TileStages stages({4, 10, 40}, dims);
+      CHECK_EQUAL(stages.dims[stages.count - 1], dims);
       const auto bound = [&](int q, Size p, int stage) {
-        double dot = static_cast<double>(queries.rests[q][stage]) *
-                     static_cast<double>(rests[at(stage * width + p)]);
-        for (Size d = 0; d < stages[stage]; ++d) {
-          dot += static_cast<double>(queries.coordinates[q][d]) *
-                 static_cast<double>(panel[at(d * width + p)]);
-        }
-        return static_cast<double>(norms[at(p)]) + static_cast<double>(queries.norms[q]) - 2 * dot;
+        return tile.squared_distance(q, p, stages.dims[stage]) -
+               2 * static_cast<double>(tile.queries.rests[q][stage]) *
+                   static_cast<double>(tile.rests[at(stage * tile.width + p)]);
       };
 
       std::uint64_t hits[kTileQueries];
       const float infinity = std::numeric_limits<float>::infinity();
-      const float limits[kTileQueries] = {0, infinity, -infinity, spread, -spread, 0.1f};
-      std::copy_n(limits, kTileQueries, queries.limits);
-      CHECK(kernels().filter_tile(queries, panel.data(), norms.data(), rests.data(), stages, hits));
+      const float limits[kTileQueries] = {0, infinity, -infinity, 2, -2, 0.1f};
+      std::copy_n(limits, kTileQueries, tile.queries.limits);
+      CHECK(kernels().filter_tile(tile.queries, tile.panel, stages, hits));
       for (int q = 0; q < kTileQueries; ++q) {
-        for (Size p = 0; p < width; ++p) {
-          const double expected = bound(q, p, kFilterStages - 1);
+        for (Size p = 0; p < tile.width; ++p) {
+          const double expected = bound(q, p, stages.count - 1);
           const auto limit = static_cast<double>(limits[q]);
           const bool hit = ((hits[q] >> p) & 1) != 0;
           // Rounding decides what is too close to tell.
@@ -64,13 +95,51 @@ TEST(filter_tile_matches_direct_computation) {
       // Below every bound of the first stage, though not of the last: given up at once.
       double lowest = 1e30;
       for (int q = 0; q < kTileQueries; ++q) {
-        for (Size p = 0; p < width; ++p) {
+        for (Size p = 0; p < tile.width; ++p) {
           lowest = std::min(lowest, bound(q, p, 0));
         }
       }
-      std::fill_n(queries.limits, kTileQueries, static_cast<float>(lowest - 1e-3));
-      CHECK(
-          !kernels().filter_tile(queries, panel.data(), norms.data(), rests.data(), stages, hits));
+      std::fill_n(tile.queries.limits, kTileQueries, static_cast<float>(lowest - 1e-3));
+      CHECK(!kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+    }
+  });
+}
+
+TEST(estimate_tile_matches_direct_computation) {
+  for_levels([] {
+    for (const Size dims : {2, 18, 100}) {
+      const FilterTile tile(dims);
+      std::vector<float> estimates(at(kTileQueries * tile.width));
+      float* rows[kTileQueries];
+      for (int q = 0; q < kTileQueries; ++q) {
+        rows[q] = estimates.data() + q * tile.width;
+      }
+      kernels().estimate_tile(tile.queries, tile.panel, dims, rows);
+      for (int q = 0; q < kTileQueries; ++q) {
+        CHECK(std::isinf(rows[q][tile.width - 1]));
+        for (Size p = 0; p < tile.width - 1; ++p) {
+          CHECK_NEAR(rows[q][p], tile.squared_distance(q, p, dims), 1e-4);
+        }
+      }
+    }
+  });
+}
+
+// The largest integers, whose products just fit.
+TEST(filter_tile_does_not_overflow) {
+  for_levels([] {
+    FilterTile tile(2);
+    std::fill(tile.values.begin(), tile.values.end(), std::int16_t{23169}); // 2^14.5
+    std::fill(tile.coordinates.begin(), tile.coordinates.end(), std::int16_t{-23169});
+    std::vector<float> estimates(at(kTileQueries * tile.width));
+    float* rows[kTileQueries];
+    for (int q = 0; q < kTileQueries; ++q) {
+      rows[q] = estimates.data() + q * tile.width;
+    }
+    kernels().estimate_tile(tile.queries, tile.panel, 2, rows);
+    for (int q = 0; q < kTileQueries; ++q) {
+      const double expected = tile.squared_distance(q, 0, 2);
+      CHECK_NEAR(rows[q][0], expected, 1e-5 * std::abs(expected));
     }
   });
 }
@@ -146,13 +215,12 @@ TEST(probe_tile_matches_direct_computation) {
       const std::vector<float> query_rests = values(kTileQueries, 2);
       const std::vector<float> panel = values(width * dims, 3);
       const std::vector<float> rests = values(width, 4);
-      const Size stages[kFilterStages] = {std::min<Size>(4, dims), std::min<Size>(9, dims),
-                                          std::min<Size>(40, dims), dims};
+      const TileStages stages({4, 9, 40}, dims);
       std::vector<double> expected(at(kTileQueries * width));
-      FilterQueries queries{};
+      ProbeQueries queries{};
       for (int q = 0; q < kTileQueries; ++q) {
         queries.coordinates[q] = coordinates.data() + q * dims;
-        queries.rests[q][kFilterStages - 1] = query_rests[at(q)];
+        queries.rests[q] = query_rests[at(q)];
         for (Size p = 0; p < width; ++p) {
           const auto square = [](float a, float b) {
             return std::pow(static_cast<double>(a) - static_cast<double>(b), 2);
