@@ -11,6 +11,39 @@
 #include <numeric>
 
 namespace acctsne {
+namespace {
+
+// Finds at least `wanted` of the lowest numbers, if there are so many, and not many more: all up to
+// the end of one of 512 bins. The bits of floats are in the order of the numbers and about
+// logarithms of them; a bin is a 64th of an octave wide, and the middle ones lie about the mean.
+void find_lowest(const float* numbers, Size count, Size wanted, std::vector<PointId>& lowest) {
+  constexpr int kBins = 512;
+  const auto bits = [&](Size i) { return std::bit_cast<std::int32_t>(std::max(numbers[i], 0.0f)); };
+  std::int64_t sum = 0;
+  for (Size i = 0; i < count; ++i) {
+    sum += bits(i);
+  }
+  const int first = static_cast<int>(sum / count >> 17) - kBins / 2;
+  const auto bin = [&](Size i) { return std::clamp((bits(i) >> 17) - first, 0, kBins - 1); };
+  int sizes[kBins] = {};
+  for (Size i = 0; i < count; ++i) {
+    ++sizes[bin(i)];
+  }
+  int last = 0;
+  for (Size found = sizes[0]; found < wanted && last < kBins - 1;) {
+    found += sizes[++last];
+  }
+  // Without a branch that nothing could predict.
+  lowest.resize(static_cast<std::size_t>(count));
+  std::size_t found = 0;
+  for (Size i = 0; i < count; ++i) {
+    lowest[found] = static_cast<PointId>(i);
+    found += bin(i) <= last;
+  }
+  lowest.resize(found);
+}
+
+} // namespace
 
 template <typename Data>
 CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
@@ -133,30 +166,22 @@ void CellSearch<Data>::seed(Size cell, const int* tile, int count, Scratch& scra
                             panels_.dims(), estimates);
   }
   for (int q = 0; q < count; ++q) {
-    // Distance and point in one number, whose order is that of the distances.
-    scratch.ranked.clear();
-    const Size own = among_themselves_ ? tile[q] : -1; // the queries' own cell is the first
-    for (Size at = 0; at < points; ++at) {
-      const float estimate = scratch.estimates[static_cast<std::size_t>(q * points + at)];
-      if (at != own && estimate < std::numeric_limits<float>::infinity()) {
-        scratch.ranked.push_back(
-            std::uint64_t{std::bit_cast<std::uint32_t>(std::max(estimate, 0.0f))} << 32 |
-            static_cast<std::uint64_t>(at));
+    float* estimates = scratch.estimates.data() + q * points;
+    if (among_themselves_) {
+      estimates[tile[q]] = std::numeric_limits<float>::infinity(); // its own cell is the first
+    }
+    find_lowest(estimates, points, kept_, scratch.lowest);
+    const PointId query = query_cells_.row(query_cells_.begin(cell) + tile[q]);
+    NearestList& nearest = scratch.nearest[static_cast<std::size_t>(tile[q])];
+    for (const PointId at : scratch.lowest) {
+      if (estimates[at] < std::numeric_limits<float>::infinity()) {
+        const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
+        const Size place = cells_.begin(visited) + at % kCellPoints;
+        nearest.add(candidate(query, cells_.row(place)));
+        scratch.seeded[static_cast<std::size_t>(tile[q])].set(static_cast<std::size_t>(at));
       }
     }
-    const auto most = static_cast<std::ptrdiff_t>(
-        std::min(static_cast<std::size_t>(kept_), scratch.ranked.size()));
-    std::nth_element(scratch.ranked.begin(), scratch.ranked.begin() + most, scratch.ranked.end());
-    const auto query = static_cast<std::size_t>(tile[q]);
-    const PointId row = query_cells_.row(query_cells_.begin(cell) + tile[q]);
-    for (auto ranked = scratch.ranked.begin(); ranked != scratch.ranked.begin() + most; ++ranked) {
-      const auto at = static_cast<Size>(*ranked & 0xffffffffU);
-      const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
-      scratch.nearest[query].add(
-          candidate(row, cells_.row(cells_.begin(visited) + at % kCellPoints)));
-      scratch.seeded[query].set(static_cast<std::size_t>(at));
-    }
-    scratch.nearest[query].drop_farthest();
+    nearest.drop_farthest();
   }
 }
 

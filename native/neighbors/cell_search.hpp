@@ -34,9 +34,8 @@ public:
     std::vector<Size> visits;            // cells, nearest first
     std::vector<int> active;             // queries that a cell may concern
 
-    std::vector<float>
-        estimates; // of the distances of a tile's queries from the seed cells' points
-    std::vector<std::uint64_t> ranked; // of one query: estimate, then place among the seed cells'
+    std::vector<float> estimates; // of a tile's queries' distances from the seed cells' points
+    std::vector<PointId> lowest;  // of one query's estimates
     std::vector<std::bitset<kSeedCells * kCellPoints>> seeded; // points that a list began with
   };
 
