@@ -7,12 +7,21 @@
 #include <cmath>
 
 namespace acctsne {
+namespace {
+
+// Rows of one task, about 8 us at perplexity 30: so few that the threads' shares are even for small
+// data. Digits, 1797 points, 2 threads: 67 us an iteration with 256, 60 us with 64.
+constexpr Size kRowsPerTask = 64;
+static_assert(kEdgeBlockRows % kRowsPerTask == 0);
+
+} // namespace
+
 template <typename Real, int Dims>
 void attractive_forces(const Edges<Real>& edges, const Real* points, Real* force,
                        ThreadTeam& team) {
   const auto kernel = kernels().of<Real>().attractive_rows[Dims - 1];
   const EdgeView<Real> view = edges.view();
-  parallel_for(team, view.rows, kEdgeBlockRows,
+  parallel_for(team, view.rows, kRowsPerTask,
                [&](Size begin, Size end) { kernel(view, points, begin, end, force); });
 }
 

@@ -15,8 +15,9 @@ namespace acctsne {
 namespace {
 
 // Groups of one task: neighbours in Morton order take nearly the same way through the tree, so its
-// nodes stay in cache.
-constexpr Size kGroupsPerChunk = 8;
+// nodes stay in cache. More leave the threads' shares uneven for small data; digits, 1797 points, 2
+// threads: 92 us an iteration with 8, 84 us with 2.
+constexpr Size kGroupsPerChunk = 2;
 
 } // namespace
 

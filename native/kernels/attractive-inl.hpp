@@ -150,7 +150,7 @@ void attractive_rows_of(const EdgeView<Real>& edges, const Real* points, Size be
                         Real* force) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
-  const Size window = edge_window(begin, edges.rows);
+  const Size window = edge_window(begin / kEdgeBlockRows * kEdgeBlockRows, edges.rows);
   const Real scale = Halves ? Real(1) / edges.half_scale : Real(1);
   for (Size i = begin; i < end; ++i) {
     Vec sums[Dims] = {};
@@ -172,7 +172,7 @@ double cross_entropy_rows_of(const EdgeView<Real>& edges, const Real* points, Si
                              Size end) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
-  const Size window = edge_window(begin, edges.rows);
+  const Size window = edge_window(begin / kEdgeBlockRows * kEdgeBlockRows, edges.rows);
   double total = 0;
   for (Size i = begin; i < end; ++i) {
     Vec row = {};

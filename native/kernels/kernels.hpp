@@ -76,8 +76,7 @@ struct UpdateParameters {
   Real shift[kMaxDims]; // taken from every position: the mean before this step
 };
 
-// Rows that share a window of near columns (forces/edges.cpp), and that one task of the attraction
-// works on: about 30 us at perplexity 30.
+// Rows that share a window of near columns (forces/edges.cpp).
 inline constexpr Size kEdgeBlockRows = 256;
 inline constexpr Size kEdgeWindow = 65536;
 
