@@ -90,21 +90,6 @@ nb::tuple symmetrized(InOut2<PointId> indices, InOut2<Real> conditional, int thr
                         to_numpy(std::move(joint.values), {edges}));
 }
 
-// Calls body with the dimension as a compile-time constant.
-template <typename Body>
-auto with_dims(std::size_t dims, Body&& body) {
-  switch (dims) {
-  case 1:
-    return body(std::integral_constant<int, 1>{});
-  case 2:
-    return body(std::integral_constant<int, 2>{});
-  case 3:
-    return body(std::integral_constant<int, 3>{});
-  default:
-    throw std::invalid_argument("an embedding has 1, 2 or 3 dimensions");
-  }
-}
-
 // Forces in the unit of Y, as the optimiser's: the repulsive part of the gradient is 4 force / Z.
 template <typename Real>
 nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads, double exponent,
@@ -115,6 +100,7 @@ nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads, dou
   require(
       std::all_of(listed.begin(), listed.end(), [count](PointId i) { return i >= 0 && i < count; }),
       "a row is out of range");
+  require(dims >= 1, "an embedding has at least 1 dimension");
   require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
   const Similarity similarity{exponent, kernel_scale};
   std::vector<Real> points(Y.data(), Y.data() + Y.size());
@@ -124,10 +110,8 @@ nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads, dou
   std::vector<Real> force(listed.size() * dims);
   std::vector<double> z(listed.size());
   run_native(threads, [&](ThreadTeam& team) {
-    with_dims(dims, [&](auto d) {
-      ExactRepulsion<Real, d()> repulsion(exponent);
-      repulsion.forces(points.data(), count, listed, force.data(), z.data(), team);
-    });
+    ExactRepulsion<Real> repulsion(static_cast<int>(dims), exponent);
+    repulsion.forces(points.data(), count, listed, force.data(), z.data(), team);
   });
   for (Real& value : force) {
     value *= static_cast<Real>(similarity.gradient_scale());
@@ -140,7 +124,7 @@ template <typename Real>
 nb::dict tree_arrays(Input2<Real> Y, int threads) {
   const auto count = static_cast<Size>(Y.shape(0));
   require(count >= 1, "a tree needs a point");
-  return with_dims(Y.shape(1), [&](auto d) {
+  return with_dims(static_cast<int>(Y.shape(1)), [&](auto d) {
     constexpr int kDims = d();
     Tree<Real, kDims> tree;
     run_native(threads, [&](ThreadTeam& team) {

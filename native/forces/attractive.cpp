@@ -16,22 +16,22 @@ static_assert(kEdgeBlockRows % kRowsPerTask == 0);
 
 } // namespace
 
-template <typename Real, int Dims>
-void attractive_forces(const Edges<Real>& edges, const Real* points, Real* force,
+template <typename Real>
+void attractive_forces(const Edges<Real>& edges, const Real* points, int dims, Real* force,
                        ThreadTeam& team) {
-  const auto kernel = kernels().of<Real>().attractive_rows[Dims - 1];
+  const auto kernel = kernels().of<Real>().attractive_rows.of(dims);
   const EdgeView<Real> view = edges.view();
   parallel_for(team, view.rows, kRowsPerTask,
-               [&](Size begin, Size end) { kernel(view, points, begin, end, force); });
+               [&](Size begin, Size end) { kernel(dims, view, points, begin, end, force); });
 }
 
-template <typename Real, int Dims>
-double cross_entropy(const Edges<Real>& edges, const Real* points, std::vector<double>& partials,
-                     ThreadTeam& team) {
-  const auto kernel = kernels().of<Real>().cross_entropy_rows[Dims - 1];
+template <typename Real>
+double cross_entropy(const Edges<Real>& edges, const Real* points, int dims,
+                     std::vector<double>& partials, ThreadTeam& team) {
+  const auto kernel = kernels().of<Real>().cross_entropy_rows.of(dims);
   const EdgeView<Real> view = edges.view();
   return parallel_sum(team, view.rows, kEdgeBlockRows, partials,
-                      [&](Size begin, Size end) { return kernel(view, points, begin, end); });
+                      [&](Size begin, Size end) { return kernel(dims, view, points, begin, end); });
 }
 
 template <typename Real>
@@ -47,18 +47,12 @@ double negative_entropy(const CsrView<Real>& P, std::vector<double>& partials, T
                       });
 }
 
-#define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
-  template void attractive_forces<Real, Dims>(const Edges<Real>&, const Real*, Real*,              \
-                                              ThreadTeam&);                                        \
-  template double cross_entropy<Real, Dims>(const Edges<Real>&, const Real*, std::vector<double>&, \
-                                            ThreadTeam&);
-ACCTSNE_INSTANTIATE(float, 1)
-ACCTSNE_INSTANTIATE(float, 2)
-ACCTSNE_INSTANTIATE(float, 3)
-ACCTSNE_INSTANTIATE(double, 1)
-ACCTSNE_INSTANTIATE(double, 2)
-ACCTSNE_INSTANTIATE(double, 3)
-template double negative_entropy(const CsrView<float>&, std::vector<double>&, ThreadTeam&);
-template double negative_entropy(const CsrView<double>&, std::vector<double>&, ThreadTeam&);
+#define ACCTSNE_INSTANTIATE(Real)                                                                  \
+  template void attractive_forces(const Edges<Real>&, const Real*, int, Real*, ThreadTeam&);       \
+  template double cross_entropy(const Edges<Real>&, const Real*, int, std::vector<double>&,        \
+                                ThreadTeam&);                                                      \
+  template double negative_entropy(const CsrView<Real>&, std::vector<double>&, ThreadTeam&);
+ACCTSNE_INSTANTIATE(float)
+ACCTSNE_INSTANTIATE(double)
 
 } // namespace acctsne

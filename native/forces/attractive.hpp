@@ -11,13 +11,14 @@
 namespace acctsne {
 
 // force[i] = sum_j p_ij (y_i - y_j) / (1 + |y_i - y_j|^2), row-major like the points.
-template <typename Real, int Dims>
-void attractive_forces(const Edges<Real>& edges, const Real* points, Real* force, ThreadTeam& team);
+template <typename Real>
+void attractive_forces(const Edges<Real>& edges, const Real* points, int dims, Real* force,
+                       ThreadTeam& team);
 
 // sum_ij p_ij log(1 + |y_i - y_j|^2). KL(P || Q) = sum p log p + this + log Z, as P sums to 1.
-template <typename Real, int Dims>
-double cross_entropy(const Edges<Real>& edges, const Real* points, std::vector<double>& partials,
-                     ThreadTeam& team);
+template <typename Real>
+double cross_entropy(const Edges<Real>& edges, const Real* points, int dims,
+                     std::vector<double>& partials, ThreadTeam& team);
 
 // sum_ij p_ij log(p_ij), the part of KL that does not depend on the layout.
 template <typename Real>

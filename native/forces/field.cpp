@@ -2,6 +2,7 @@
 // a tree elsewhere. Both are built once.
 #include "forces/field.hpp"
 
+#include "forces/repulsive_tree.hpp"
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr double kMargin = 5;
 } // namespace
 
 template <typename Real, int Dims>
-RepulsiveField<Real, Dims>::RepulsiveField(const Real* points, Size count,
+RepulsiveField<Real, Dims>::RepulsiveField(int, const Real* points, Size count,
                                            const RepulsionOptions& options, ThreadTeam& team)
     : exponent_(options.similarity.exponent), grid_(exponent_) {
   const double theta =

@@ -4,6 +4,7 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "forces/repulsive.hpp"
+#include "forces/repulsive_exact.hpp"
 #include "forces/repulsive_fft.hpp"
 #include "tree/tree.hpp"
 
@@ -15,8 +16,9 @@ namespace acctsne {
 template <typename Real, int Dims>
 class RepulsiveField {
 public:
-  // Of points in the similarity's unit.
-  RepulsiveField(const Real* points, Size count, const RepulsionOptions& options, ThreadTeam& team);
+  // Of points in the similarity's unit. The first argument, the dimension, is Dims.
+  RepulsiveField(int, const Real* points, Size count, const RepulsionOptions& options,
+                 ThreadTeam& team);
 
   // Fills force with sum_j q_j (u - u_j) / (1 + |u - u_j|^2) and returns z = sum_j q_j, over all
   // points of the map.
@@ -31,6 +33,22 @@ private:
   };
   std::conditional_t<Dims <= 2, FftRepulsion<Real, Dims == 1 ? 1 : 2>, NoGrid> grid_;
   bool has_grid_ = false;
+};
+
+// Of any number of dimensions: the sum over all points.
+template <typename Real>
+class RepulsiveField<Real, kAnyDims> {
+public:
+  RepulsiveField(int dims, const Real* points, Size count, const RepulsionOptions& options,
+                 ThreadTeam& team)
+      : repulsion_(dims, options.similarity.exponent) {
+    repulsion_.take_points(points, count, team);
+  }
+
+  double at(const Real* u, Real* force) const { return repulsion_.at(u, force); }
+
+private:
+  ExactRepulsion<Real> repulsion_;
 };
 
 } // namespace acctsne

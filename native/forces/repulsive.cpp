@@ -1,8 +1,15 @@
 // Step 6, repulsive forces: which method, and the steps it is made of.
 #include "forces/repulsive.hpp"
 
+#include "forces/repulsive_exact.hpp"
+#include "forces/repulsive_fft.hpp"
+#include "forces/repulsive_tree.hpp"
+#include "tree/tree.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <type_traits>
 
 namespace acctsne {
 namespace {
@@ -23,10 +30,36 @@ constexpr double kFftFixed = 60'000;
 constexpr double kExactAnyPower = 4;
 constexpr double kTreeAnyPower = 1.6;
 
-} // namespace
+// A map of so few dimensions that there is a tree for it.
+template <typename Real, int Dims>
+class MapRepulsion final : public Repulsion<Real> {
+public:
+  explicit MapRepulsion(const RepulsionOptions& options)
+      : options_(options), tree_repulsion_(options.similarity.exponent),
+        exact_(Dims, options.similarity.exponent), fft_(options.similarity.exponent) {}
+
+  double forces(const Real* points, Size count, const Real* lower, const Real* upper, Real* force,
+                StepSeconds& seconds, ThreadTeam& team) override;
+
+private:
+  Method choose(Size count, const Real* lower, const Real* upper) const;
+  double grid_step() const {
+    return grid_step_for_error(options_.force_error, options_.similarity.exponent);
+  }
+
+  RepulsionOptions options_;
+  Tree<Real, Dims> tree_;
+  TreeRepulsion<Real, Dims> tree_repulsion_;
+  ExactRepulsion<Real> exact_;
+  // The grid has no third dimension.
+  struct NoFft {
+    explicit NoFft(double) {}
+  };
+  std::conditional_t<Dims <= 2, FftRepulsion<Real, Dims == 1 ? 1 : 2>, NoFft> fft_;
+};
 
 template <typename Real, int Dims>
-Method Repulsion<Real, Dims>::choose(Size count, const Real* lower, const Real* upper) const {
+Method MapRepulsion<Real, Dims>::choose(Size count, const Real* lower, const Real* upper) const {
   const auto n = static_cast<double>(count);
   const bool any_power = options_.similarity.exponent != 1;
   const double exact = (any_power ? kExactAnyPower : 1) * kExactPair * n * n;
@@ -57,16 +90,16 @@ Method Repulsion<Real, Dims>::choose(Size count, const Real* lower, const Real* 
 }
 
 template <typename Real, int Dims>
-double Repulsion<Real, Dims>::forces(const Real* points, Size count, const Real* lower,
-                                     const Real* upper, Real* force, StepSeconds& seconds,
-                                     ThreadTeam& team) {
-  used_ = choose(count, lower, upper);
-  if (used_ == Method::exact) {
+double MapRepulsion<Real, Dims>::forces(const Real* points, Size count, const Real* lower,
+                                        const Real* upper, Real* force, StepSeconds& seconds,
+                                        ThreadTeam& team) {
+  this->used_ = choose(count, lower, upper);
+  if (this->used_ == Method::exact) {
     const StepTimer timer(seconds.repulsive);
     return exact_.forces(points, count, force, team);
   }
   if constexpr (Dims <= 2) {
-    if (used_ == Method::fft) {
+    if (this->used_ == Method::fft) {
       const StepTimer timer(seconds.repulsive);
       return fft_.forces(points, count, lower, upper, grid_step(), force, team);
     }
@@ -83,11 +116,39 @@ double Repulsion<Real, Dims>::forces(const Real* points, Size count, const Real*
   return tree_repulsion_.forces(tree_, options_.angle, force, team);
 }
 
-template class Repulsion<float, 1>;
-template class Repulsion<float, 2>;
-template class Repulsion<float, 3>;
-template class Repulsion<double, 1>;
-template class Repulsion<double, 2>;
-template class Repulsion<double, 3>;
+template <typename Real>
+class AllPairs final : public Repulsion<Real> {
+public:
+  AllPairs(int dims, const RepulsionOptions& options) : exact_(dims, options.similarity.exponent) {
+    this->used_ = Method::exact;
+  }
+
+  double forces(const Real* points, Size count, const Real*, const Real*, Real* force,
+                StepSeconds& seconds, ThreadTeam& team) override {
+    const StepTimer timer(seconds.repulsive);
+    return exact_.forces(points, count, force, team);
+  }
+
+private:
+  ExactRepulsion<Real> exact_;
+};
+
+} // namespace
+
+template <typename Real>
+std::unique_ptr<Repulsion<Real>> make_repulsion(int dims, const RepulsionOptions& options) {
+  if (dims > kCompiledDims) {
+    if (options.method != Method::automatic && options.method != Method::exact) {
+      throw std::invalid_argument("the tree and the grid have at most 3 dimensions");
+    }
+    return std::make_unique<AllPairs<Real>>(dims, options);
+  }
+  return with_dims(dims, [&](auto d) -> std::unique_ptr<Repulsion<Real>> {
+    return std::make_unique<MapRepulsion<Real, d()>>(options);
+  });
+}
+
+template std::unique_ptr<Repulsion<float>> make_repulsion(int, const RepulsionOptions&);
+template std::unique_ptr<Repulsion<double>> make_repulsion(int, const RepulsionOptions&);
 
 } // namespace acctsne

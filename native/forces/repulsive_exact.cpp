@@ -9,23 +9,40 @@
 
 namespace acctsne {
 
-template <typename Real, int Dims>
-template <typename RowOf>
-double ExactRepulsion<Real, Dims>::run(const Real* points, Size count, Size rows, RowOf&& row_of,
-                                       Real* force, double* z, ThreadTeam& team) {
-  const Real* axes[Dims];
-  for (int axis = 0; axis < Dims; ++axis) {
-    std::vector<Real>& values = axes_[axis];
-    values.resize(static_cast<std::size_t>(count));
+template <typename Real>
+void ExactRepulsion<Real>::take_points(const Real* points, Size count, ThreadTeam& team) {
+  count_ = count;
+  coordinates_.resize(static_cast<std::size_t>(count * dims_));
+  axes_.resize(static_cast<std::size_t>(dims_));
+  for (int axis = 0; axis < dims_; ++axis) {
+    Real* values = coordinates_.data() + axis * count;
+    axes_[static_cast<std::size_t>(axis)] = values;
     parallel_for(team, count, 65536, [&](Size begin, Size end) {
       for (Size i = begin; i < end; ++i) {
-        values[static_cast<std::size_t>(i)] = points[i * Dims + axis];
+        values[i] = points[i * dims_ + axis];
       }
     });
-    axes[axis] = values.data();
   }
+}
 
-  const auto kernel = kernels().of<Real>().repulsive(exponent_).range[Dims - 1];
+template <typename Real>
+double ExactRepulsion<Real>::at(const Real* y, Real* force) const {
+  std::vector<double> sums(axes_.size());
+  const double z = kernels().of<Real>().repulsive(exponent_).range.of(dims_)(
+      dims_, axes_.data(), 0, count_, y, static_cast<Real>(exponent_), sums.data());
+  for (std::size_t axis = 0; axis < sums.size(); ++axis) {
+    force[axis] = static_cast<Real>(sums[axis]);
+  }
+  return z;
+}
+
+template <typename Real>
+template <typename RowOf>
+double ExactRepulsion<Real>::run(const Real* points, Size count, Size rows, RowOf&& row_of,
+                                 Real* force, double* z, ThreadTeam& team) {
+  take_points(points, count, team);
+  sums_.resize(static_cast<std::size_t>(rows * dims_));
+  const auto kernel = kernels().of<Real>().repulsive(exponent_).range.of(dims_);
   const auto exponent = static_cast<Real>(exponent_);
   // About a million pairs a task.
   const Size rows_per_chunk = std::clamp<Size>(1'000'000 / std::max<Size>(count, 1), 1, 1024);
@@ -33,12 +50,13 @@ double ExactRepulsion<Real, Dims>::run(const Real* points, Size count, Size rows
     double z_sum = 0;
     for (Size r = begin; r < end; ++r) {
       const Size i = row_of(r);
-      const Real* y = points + i * Dims;
-      double sums[Dims] = {};
-      const double row_z =
-          kernel(axes, 0, i, y, exponent, sums) + kernel(axes, i + 1, count, y, exponent, sums);
-      for (int axis = 0; axis < Dims; ++axis) {
-        force[r * Dims + axis] = static_cast<Real>(sums[axis]);
+      const Real* y = points + i * dims_;
+      double* sums = sums_.data() + r * dims_;
+      std::fill_n(sums, dims_, 0.0);
+      const double row_z = kernel(dims_, axes_.data(), 0, i, y, exponent, sums) +
+                           kernel(dims_, axes_.data(), i + 1, count, y, exponent, sums);
+      for (int axis = 0; axis < dims_; ++axis) {
+        force[r * dims_ + axis] = static_cast<Real>(sums[axis]);
       }
       if (z != nullptr) {
         z[r] = row_z;
@@ -49,26 +67,20 @@ double ExactRepulsion<Real, Dims>::run(const Real* points, Size count, Size rows
   });
 }
 
-template <typename Real, int Dims>
-double ExactRepulsion<Real, Dims>::forces(const Real* points, Size count,
-                                          std::span<const PointId> rows, Real* force, double* z,
-                                          ThreadTeam& team) {
+template <typename Real>
+double ExactRepulsion<Real>::forces(const Real* points, Size count, std::span<const PointId> rows,
+                                    Real* force, double* z, ThreadTeam& team) {
   return run(
       points, count, static_cast<Size>(rows.size()),
       [&](Size r) { return static_cast<Size>(rows[static_cast<std::size_t>(r)]); }, force, z, team);
 }
 
-template <typename Real, int Dims>
-double ExactRepulsion<Real, Dims>::forces(const Real* points, Size count, Real* force,
-                                          ThreadTeam& team) {
+template <typename Real>
+double ExactRepulsion<Real>::forces(const Real* points, Size count, Real* force, ThreadTeam& team) {
   return run(points, count, count, [](Size r) { return r; }, force, nullptr, team);
 }
 
-template class ExactRepulsion<float, 1>;
-template class ExactRepulsion<float, 2>;
-template class ExactRepulsion<float, 3>;
-template class ExactRepulsion<double, 1>;
-template class ExactRepulsion<double, 2>;
-template class ExactRepulsion<double, 3>;
+template class ExactRepulsion<float>;
+template class ExactRepulsion<double>;
 
 } // namespace acctsne

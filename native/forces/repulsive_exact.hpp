@@ -9,13 +9,13 @@
 
 namespace acctsne {
 
-template <typename Real, int Dims>
+template <typename Real>
 class ExactRepulsion {
 public:
-  explicit ExactRepulsion(double exponent = 1) : exponent_(exponent) {}
+  explicit ExactRepulsion(int dims, double exponent = 1) : dims_(dims), exponent_(exponent) {}
 
   // For each listed row i, unnormalised: force = sum_j q_ij (y_i - y_j) / (1 + d^2) and z = sum_j
-  // q_ij with q = (1 + d^2)^-exponent, j != i. Returns the sum of z. `force` is rows x Dims, `z`
+  // q_ij with q = (1 + d^2)^-exponent, j != i. Returns the sum of z. `force` is rows x dims, `z`
   // may be null.
   double forces(const Real* points, Size count, std::span<const PointId> rows, Real* force,
                 double* z, ThreadTeam& team);
@@ -23,13 +23,23 @@ public:
   // The same for all points in their order.
   double forces(const Real* points, Size count, Real* force, ThreadTeam& team);
 
+  // The points that repel whatever is put among them.
+  void take_points(const Real* points, Size count, ThreadTeam& team);
+
+  // Their force on a position, and its z.
+  double at(const Real* y, Real* force) const;
+
 private:
   template <typename RowOf>
   double run(const Real* points, Size count, Size rows, RowOf&& row_of, Real* force, double* z,
              ThreadTeam& team);
 
+  int dims_;
   double exponent_;
-  std::vector<Real> axes_[Dims]; // the points, one array per axis
+  Size count_ = 0;
+  std::vector<Real> coordinates_; // of the points, one array per axis
+  std::vector<const Real*> axes_; // where each begins
+  std::vector<double> sums_;      // rows x dims: the forces before they are rounded
   std::vector<double> partials_;
 };
 

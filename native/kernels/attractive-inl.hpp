@@ -108,37 +108,69 @@ inline typename Simd<Real>::Vec load_values(const void* values, EdgeId edge) {
   }
 }
 
-// Calls visit(p, differences, 1 + d^2) for every vector of edges of row i.
-template <typename Real, int Dims, bool Halves, typename Visit>
-inline void visit_row(const EdgeView<Real>& edges, const Real* points, Size i, Size window,
-                      Visit&& visit) {
+// A point y seen from the other ends of kLanes of its edges.
+template <typename Real, int Dims>
+struct Ends {
   using S = Simd<Real>;
-  using Vec = typename S::Vec;
-  const Real* y = points + i * Dims;
-  const auto visit_edges = [&](const Real* base, const auto* columns, const void* values,
-                               EdgeId e) {
-    Vec difference[Dims];
-    load_points<Real, Dims>(base, columns + e, difference);
-    Vec one_plus_d2 = S::splat(1);
+  typename S::Vec difference[Dims];
+  typename S::Vec one_plus_d2 = S::splat(1);
+
+  template <typename Column>
+  Ends(int, const Real* y, const Real* points, const Column* columns) {
+    load_points<Real, Dims>(points, columns, difference);
     for (int axis = 0; axis < Dims; ++axis) {
       difference[axis] = y[axis] - difference[axis];
       one_plus_d2 += difference[axis] * difference[axis];
     }
-    visit(load_values<Real, Halves>(values, e), difference, one_plus_d2);
+  }
+};
+
+// The differences of any number of axes fill no fixed number of vectors: who needs them takes them
+// from the points.
+template <typename Real>
+struct Ends<Real, kAnyDims> {
+  using S = Simd<Real>;
+  const Real* point[S::kLanes];
+  typename S::Vec one_plus_d2 = S::splat(1);
+
+  template <typename Column>
+  Ends(int dims, const Real* y, const Real* points, const Column* columns) {
+    for (int lane = 0; lane < S::kLanes; ++lane) {
+      point[lane] = points + static_cast<Size>(columns[lane]) * dims;
+      Real d2 = 0;
+      for (int axis = 0; axis < dims; ++axis) {
+        const Real difference = y[axis] - point[lane][axis];
+        d2 += difference * difference;
+      }
+      one_plus_d2[lane] += d2;
+    }
+  }
+};
+
+// Calls visit(p, ends) for every vector of edges of row i.
+template <typename Real, int Dims, bool Halves, typename Visit>
+inline void visit_row(int any_dims, const EdgeView<Real>& edges, const Real* points, Size i,
+                      Size window, Visit&& visit) {
+  using S = Simd<Real>;
+  const int dims = Dims == kAnyDims ? any_dims : Dims;
+  const Real* y = points + i * dims;
+  const auto visit_edges = [&](const Real* base, const auto* columns, const void* values,
+                               EdgeId e) {
+    visit(load_values<Real, Halves>(values, e), Ends<Real, Dims>(dims, y, base, columns + e));
   };
   constexpr EdgeId kValueBytes = Halves ? 2 : sizeof(Real);
   for (EdgeId e = edges.near_offsets[i]; e < edges.near_offsets[i + 1]; e += S::kLanes) {
     __builtin_prefetch(edges.near_columns + e + kStreamAhead);
     __builtin_prefetch(static_cast<const char*>(edges.near_values) +
                        (e + kStreamAhead) * kValueBytes);
-    visit_edges(points + window * Dims, edges.near_columns, edges.near_values, e);
+    visit_edges(points + window * dims, edges.near_columns, edges.near_values, e);
   }
   const EdgeId last = edges.far_offsets[edges.rows];
   for (EdgeId e = edges.far_offsets[i]; e < edges.far_offsets[i + 1]; e += S::kLanes) {
     if (e + kPrefetchDistance + S::kLanes <= last) {
       for (int lane = 0; lane < S::kLanes; ++lane) {
         const Size column = edges.far_columns[e + kPrefetchDistance + lane];
-        __builtin_prefetch(points + column * Dims);
+        __builtin_prefetch(points + column * dims);
       }
     }
     visit_edges(points, edges.far_columns, edges.far_values, e);
@@ -146,29 +178,46 @@ inline void visit_row(const EdgeView<Real>& edges, const Real* points, Size i, S
 }
 
 template <typename Real, int Dims, bool Halves>
-void attractive_rows_of(const EdgeView<Real>& edges, const Real* points, Size begin, Size end,
-                        Real* force) {
+void attractive_rows_of(int dims, const EdgeView<Real>& edges, const Real* points, Size begin,
+                        Size end, Real* force) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
   const Size window = edge_window(begin / kEdgeBlockRows * kEdgeBlockRows, edges.rows);
   const Real scale = Halves ? Real(1) / edges.half_scale : Real(1);
   for (Size i = begin; i < end; ++i) {
-    Vec sums[Dims] = {};
-    visit_row<Real, Dims, Halves>(edges, points, i, window,
-                                  [&](Vec p, const Vec* difference, Vec one_plus_d2) {
-                                    const Vec weight = p * S::reciprocal(one_plus_d2);
-                                    for (int axis = 0; axis < Dims; ++axis) {
-                                      sums[axis] += weight * difference[axis];
-                                    }
-                                  });
-    for (int axis = 0; axis < Dims; ++axis) {
-      force[i * Dims + axis] = S::sum(sums[axis]) * scale;
+    if constexpr (Dims == kAnyDims) {
+      const Real* y = points + i * dims;
+      Real* sums = force + i * dims;
+      for (int axis = 0; axis < dims; ++axis) {
+        sums[axis] = 0;
+      }
+      visit_row<Real, Dims, Halves>(
+          dims, edges, points, i, window, [&](Vec p, const Ends<Real, Dims>& ends) {
+            const Vec weight = p * S::reciprocal(ends.one_plus_d2) * scale;
+            for (int lane = 0; lane < S::kLanes; ++lane) {
+              for (int axis = 0; axis < dims; ++axis) {
+                sums[axis] += weight[lane] * (y[axis] - ends.point[lane][axis]);
+              }
+            }
+          });
+    } else {
+      Vec sums[Dims] = {};
+      visit_row<Real, Dims, Halves>(dims, edges, points, i, window,
+                                    [&](Vec p, const Ends<Real, Dims>& ends) {
+                                      const Vec weight = p * S::reciprocal(ends.one_plus_d2);
+                                      for (int axis = 0; axis < Dims; ++axis) {
+                                        sums[axis] += weight * ends.difference[axis];
+                                      }
+                                    });
+      for (int axis = 0; axis < Dims; ++axis) {
+        force[i * Dims + axis] = S::sum(sums[axis]) * scale;
+      }
     }
   }
 }
 
 template <typename Real, int Dims, bool Halves>
-double cross_entropy_rows_of(const EdgeView<Real>& edges, const Real* points, Size begin,
+double cross_entropy_rows_of(int dims, const EdgeView<Real>& edges, const Real* points, Size begin,
                              Size end) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
@@ -177,33 +226,34 @@ double cross_entropy_rows_of(const EdgeView<Real>& edges, const Real* points, Si
   for (Size i = begin; i < end; ++i) {
     Vec row = {};
     visit_row<Real, Dims, Halves>(
-        edges, points, i, window,
-        [&](Vec p, const Vec*, Vec one_plus_d2) { row += p * S::log_from_one(one_plus_d2); });
+        dims, edges, points, i, window,
+        [&](Vec p, const Ends<Real, Dims>& ends) { row += p * S::log_from_one(ends.one_plus_d2); });
     total += static_cast<double>(S::sum(row));
   }
   return Halves ? total / static_cast<double>(edges.half_scale) : total;
 }
 
 template <typename Real, int Dims>
-void attractive_rows(const EdgeView<Real>& edges, const Real* points, Size begin, Size end,
-                     Real* force) {
+void attractive_rows(int dims, const EdgeView<Real>& edges, const Real* points, Size begin,
+                     Size end, Real* force) {
   if constexpr (Simd<Real>::kHalves) {
     if (edges.half_scale != Real(0)) {
-      attractive_rows_of<Real, Dims, true>(edges, points, begin, end, force);
+      attractive_rows_of<Real, Dims, true>(dims, edges, points, begin, end, force);
       return;
     }
   }
-  attractive_rows_of<Real, Dims, false>(edges, points, begin, end, force);
+  attractive_rows_of<Real, Dims, false>(dims, edges, points, begin, end, force);
 }
 
 template <typename Real, int Dims>
-double cross_entropy_rows(const EdgeView<Real>& edges, const Real* points, Size begin, Size end) {
+double cross_entropy_rows(int dims, const EdgeView<Real>& edges, const Real* points, Size begin,
+                          Size end) {
   if constexpr (Simd<Real>::kHalves) {
     if (edges.half_scale != Real(0)) {
-      return cross_entropy_rows_of<Real, Dims, true>(edges, points, begin, end);
+      return cross_entropy_rows_of<Real, Dims, true>(dims, edges, points, begin, end);
     }
   }
-  return cross_entropy_rows_of<Real, Dims, false>(edges, points, begin, end);
+  return cross_entropy_rows_of<Real, Dims, false>(dims, edges, points, begin, end);
 }
 
 template <typename Real>

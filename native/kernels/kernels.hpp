@@ -2,7 +2,7 @@
 // body.
 //
 // Callers hold the table for a whole pass and hand over raw pointers only; vector types never cross
-// this border. Each array member is indexed by the embedding's dimension minus one.
+// this border.
 #pragma once
 
 #include "acctsne/types.hpp"
@@ -57,13 +57,28 @@ struct ProbeQueries {
 // 48, 5.0 with 64.
 inline constexpr int kGroupPoints = 64;
 
-// What update_points gathers over its range, besides moving the points.
+// A kernel that depends on the embedding's dimension. All are told it; those compiled for it need
+// not look.
+template <typename Kernel>
+struct ByDims {
+  Kernel compiled[kCompiledDims];
+  Kernel any;
+
+  Kernel of(int dims) const { return dims <= kCompiledDims ? compiled[dims - 1] : any; }
+};
+
+// What update_points gathers over its range, besides moving the points: a view of size(dims)
+// numbers.
 struct UpdateSums {
-  double position[kMaxDims] = {};
-  double lower[kMaxDims] = {};
-  double upper[kMaxDims] = {};
-  double squared_gradient =
-      0; // of the gradient scaled by its gains, as scikit-learn defines its norm
+  static constexpr Size size(int dims) { return 3 * dims + 1; }
+  UpdateSums(double* numbers, int dims)
+      : position(numbers), lower(numbers + dims), upper(numbers + 2 * dims),
+        squared_gradient(numbers[3 * dims]) {}
+
+  double* position; // these three: one value an axis
+  double* lower;
+  double* upper;
+  double& squared_gradient; // scaled by the gains, as scikit-learn defines the gradient's norm
 };
 
 template <typename Real>
@@ -72,8 +87,8 @@ struct UpdateParameters {
   Real repulsion_scale;  // -4 / Z
   Real learning_rate;    // in scikit-learn's unit: the gradient carries its factor 4
   Real momentum;
-  Real max_step;        // steps longer than this are shortened to it
-  Real shift[kMaxDims]; // taken from every position: the mean before this step
+  Real max_step;     // steps longer than this are shortened to it
+  const Real* shift; // taken from every position: the mean before this step; null for nothing
 };
 
 // Rows that share a window of near columns (forces/edges.cpp).
@@ -128,9 +143,9 @@ template <typename Real>
 struct RepulsiveKernels {
   // forces/repulsive_exact.cpp: adds sum_j q (y - y_j) / (1 + d^2) over points [begin, end), one
   // array per axis, to force, and returns sum_j q.
-  using Range = double (*)(const Real* const* axes, Size begin, Size end, const Real* y,
+  using Range = double (*)(int dims, const Real* const* axes, Size begin, Size end, const Real* y,
                            Real exponent, double* force);
-  Range range[kMaxDims];
+  ByDims<Range> range;
 
   // forces/repulsive_tree.cpp: forces on the points of one group, and the sum of their z.
   template <int Dims>
@@ -150,19 +165,19 @@ struct RealKernels {
   // morton.cpp: cell numbers (y - lower) * scale, clamped to kMortonBits bits an axis, interleaved.
   using MortonCodes = void (*)(const Real* points, Size count, const Real* lower, Real scale,
                                MortonCode* codes);
-  MortonCodes morton_codes[kMaxDims];
+  MortonCodes morton_codes[kCompiledDims]; // by dimension less one
 
   // forces/attractive.cpp: force[i] = sum_j p_ij (y_i - y_j) / (1 + d^2) for the rows [begin, end)
   // of one block.
-  using AttractiveRows = void (*)(const EdgeView<Real>& edges, const Real* points, Size begin,
-                                  Size end, Real* force);
-  AttractiveRows attractive_rows[kMaxDims];
+  using AttractiveRows = void (*)(int dims, const EdgeView<Real>& edges, const Real* points,
+                                  Size begin, Size end, Real* force);
+  ByDims<AttractiveRows> attractive_rows;
 
   // forces/attractive.cpp: sum_ij p_ij log(1 + d^2) over the rows [begin, end) of one block, the
   // part of KL that moves with Y.
-  using CrossEntropyRows = double (*)(const EdgeView<Real>& edges, const Real* points, Size begin,
-                                      Size end);
-  CrossEntropyRows cross_entropy_rows[kMaxDims];
+  using CrossEntropyRows = double (*)(int dims, const EdgeView<Real>& edges, const Real* points,
+                                      Size begin, Size end);
+  ByDims<CrossEntropyRows> cross_entropy_rows;
 
   // forces/edges.cpp: values times scale as half-precision numbers; null where the instruction set
   // does not convert them. `count` is a multiple of the vector's lanes.
@@ -176,10 +191,10 @@ struct RealKernels {
 
   // optimize/update.cpp: one step of gradient descent with gains and momentum for points [begin,
   // end).
-  using UpdatePoints = void (*)(const UpdateParameters<Real>& parameters, Size begin, Size end,
-                                const Real* attractive, const Real* repulsive, Real* points,
-                                Real* updates, Real* gains, UpdateSums& sums);
-  UpdatePoints update_points[kMaxDims];
+  using UpdatePoints = void (*)(int dims, const UpdateParameters<Real>& parameters, Size begin,
+                                Size end, const Real* attractive, const Real* repulsive,
+                                Real* points, Real* updates, Real* gains, UpdateSums sums);
+  ByDims<UpdatePoints> update_points;
 
   // forces/repulsive_fft.cpp: the three passes of a convolution, each for the rows or columns that
   // fill a vector, and the spline between points and grid. `scratch` holds 6 * length * vector

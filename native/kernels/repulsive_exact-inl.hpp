@@ -1,8 +1,8 @@
 // Repulsive forces of a range of points on one position, every pair.
 
 template <typename Real, int Dims, template <typename> typename Falloff>
-double repulsive_range(const Real* const* axes, Size begin, Size end, const Real* y, Real exponent,
-                       double* force) {
+double repulsive_range(int, const Real* const* axes, Size begin, Size end, const Real* y,
+                       Real exponent, double* force) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
   const Falloff<Real> falloff(exponent);
@@ -47,6 +47,85 @@ double repulsive_range(const Real* const* axes, Size begin, Size end, const Real
     z += static_cast<double>(q);
     for (int axis = 0; axis < Dims; ++axis) {
       force[axis] += static_cast<double>(q * w * difference[axis]);
+    }
+  }
+  return z;
+}
+
+// The same for any number of axes. A block of points at a time: first its weights, with the
+// squared distances of a few vectors in registers, then the force axis by axis.
+template <typename Real, template <typename> typename Falloff>
+double any_repulsive_range(int dims, const Real* const* axes, Size begin, Size end, const Real* y,
+                           Real exponent, double* force) {
+  using S = Simd<Real>;
+  using Vec = typename S::Vec;
+  const Falloff<Real> falloff(exponent);
+  // Vectors in flight: their additions do not wait for each other.
+  constexpr int kVectors = 4;
+  // The weights and ten axes of a block fit the first cache in float.
+  constexpr Size kBlock = 512;
+  Real weights[kBlock];
+
+  double z = 0;
+  for (Size first = begin; first < end; first += kBlock) {
+    const Size count = end - first < kBlock ? end - first : kBlock;
+    const Size whole = count / S::kLanes * S::kLanes;
+    Vec z_lanes = {};
+    const auto weigh = [&]<int Vectors>(std::integral_constant<int, Vectors>, Size j) {
+      Vec one_plus_d2[Vectors];
+      for (int v = 0; v < Vectors; ++v) {
+        one_plus_d2[v] = S::splat(1);
+      }
+      for (int axis = 0; axis < dims; ++axis) {
+        for (int v = 0; v < Vectors; ++v) {
+          const Vec difference = y[axis] - S::load(axes[axis] + first + j + v * S::kLanes);
+          one_plus_d2[v] += difference * difference;
+        }
+      }
+      for (int v = 0; v < Vectors; ++v) {
+        const Vec w = Real(1) / one_plus_d2[v];
+        const Vec q = falloff(w, one_plus_d2[v]);
+        z_lanes += q;
+        S::store(weights + j + v * S::kLanes, q * w);
+      }
+    };
+    Size j = 0;
+    for (; j + kVectors * S::kLanes <= whole; j += kVectors * S::kLanes) {
+      weigh(std::integral_constant<int, kVectors>{}, j);
+    }
+    for (; j < whole; j += S::kLanes) {
+      weigh(std::integral_constant<int, 1>{}, j);
+    }
+    z += static_cast<double>(S::sum(z_lanes));
+    for (; j < count; ++j) {
+      Real one_plus_d2 = 1;
+      for (int axis = 0; axis < dims; ++axis) {
+        const Real difference = y[axis] - axes[axis][first + j];
+        one_plus_d2 += difference * difference;
+      }
+      const Real w = Real(1) / one_plus_d2;
+      const Real q = falloff(w, one_plus_d2);
+      z += static_cast<double>(q);
+      weights[j] = q * w;
+    }
+
+    for (int axis = 0; axis < dims; ++axis) {
+      const Real* positions = axes[axis] + first;
+      Vec sums[kVectors] = {};
+      for (j = 0; j + kVectors * S::kLanes <= whole; j += kVectors * S::kLanes) {
+        for (int v = 0; v < kVectors; ++v) {
+          const Size at = j + v * S::kLanes;
+          sums[v] += S::load(weights + at) * (y[axis] - S::load(positions + at));
+        }
+      }
+      for (; j < whole; j += S::kLanes) {
+        sums[0] += S::load(weights + j) * (y[axis] - S::load(positions + j));
+      }
+      Real sum = S::sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+      for (; j < count; ++j) {
+        sum += weights[j] * (y[axis] - positions[j]);
+      }
+      force[axis] += static_cast<double>(sum);
     }
   }
   return z;

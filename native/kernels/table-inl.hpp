@@ -35,8 +35,9 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 template <typename Real, template <typename> typename Falloff>
 constexpr RepulsiveKernels<Real> repulsive_kernels() {
   return {
-      {repulsive_range<Real, 1, Falloff>, repulsive_range<Real, 2, Falloff>,
-       repulsive_range<Real, 3, Falloff>},
+      {{repulsive_range<Real, 1, Falloff>, repulsive_range<Real, 2, Falloff>,
+        repulsive_range<Real, 3, Falloff>},
+       any_repulsive_range<Real, Falloff>},
       {repulsive_group<Real, 1, Falloff>, repulsive_group<Real, 2, Falloff>,
        repulsive_group<Real, 3, Falloff>},
       {repulsive_at<Real, 1, Falloff>, repulsive_at<Real, 2, Falloff>,
@@ -48,12 +49,15 @@ template <typename Real>
 constexpr RealKernels<Real> real_kernels() {
   return {
       {morton_codes<Real, 1>, morton_codes<Real, 2>, morton_codes<Real, 3>},
-      {attractive_rows<Real, 1>, attractive_rows<Real, 2>, attractive_rows<Real, 3>},
-      {cross_entropy_rows<Real, 1>, cross_entropy_rows<Real, 2>, cross_entropy_rows<Real, 3>},
+      {{attractive_rows<Real, 1>, attractive_rows<Real, 2>, attractive_rows<Real, 3>},
+       attractive_rows<Real, kAnyDims>},
+      {{cross_entropy_rows<Real, 1>, cross_entropy_rows<Real, 2>, cross_entropy_rows<Real, 3>},
+       cross_entropy_rows<Real, kAnyDims>},
       half_converter<Real>(),
       repulsive_kernels<Real, FirstPower>(),
       repulsive_kernels<Real, AnyPower>(),
-      {update_points<Real, 1>, update_points<Real, 2>, update_points<Real, 3>},
+      {{update_points<Real, 1>, update_points<Real, 2>, update_points<Real, 3>},
+       any_update_points<Real>},
       fft_grid_to_spectrum<Real>,
       fft_convolve_slab<Real>,
       fft_spectrum_to_grid<Real>,

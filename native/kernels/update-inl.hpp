@@ -13,6 +13,15 @@ struct GainRule {
   static constexpr Real kSmallest = Real(0.01);
 };
 
+inline void start_sums(int dims, UpdateSums sums) {
+  for (int axis = 0; axis < dims; ++axis) {
+    sums.position[axis] = 0;
+    sums.lower[axis] = static_cast<double>(__builtin_inff());
+    sums.upper[axis] = -static_cast<double>(__builtin_inff());
+  }
+  sums.squared_gradient = 0;
+}
+
 template <typename Real, int Dims>
 struct UpdateLanes {
   using S = Simd<Real>;
@@ -31,7 +40,7 @@ struct UpdateLanes {
 
   // Adds the sums so far to `sums` and starts them again: they are kept in Real for a few points
   // only.
-  void flush(UpdateSums& sums) {
+  void flush(UpdateSums sums) {
     for (int v = 0; v < Dims; ++v) {
       for (int lane = 0; lane < S::kLanes; ++lane) {
         sums.position[(v * S::kLanes + lane) % Dims] += static_cast<double>(position[v][lane]);
@@ -44,7 +53,7 @@ struct UpdateLanes {
     squared_gradient = Vec{};
   }
 
-  void add_bounds(UpdateSums& sums) const {
+  void add_bounds(UpdateSums sums) const {
     for (int v = 0; v < Dims; ++v) {
       for (int lane = 0; lane < S::kLanes; ++lane) {
         const int axis = (v * S::kLanes + lane) % Dims;
@@ -83,22 +92,18 @@ inline void clip_steps(Real max_step, typename Simd<Real>::Vec* steps) {
 }
 
 template <typename Real, int Dims>
-void update_points(const UpdateParameters<Real>& parameters, Size begin, Size end,
+void update_points(int, const UpdateParameters<Real>& parameters, Size begin, Size end,
                    const Real* attractive, const Real* repulsive, Real* points, Real* updates,
-                   Real* gains, UpdateSums& sums) {
+                   Real* gains, UpdateSums sums) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
   using Rule = GainRule<Real>;
   constexpr int kFlat = Dims * S::kLanes;
   constexpr int kGroupsPerFlush = 32;
 
-  sums = UpdateSums{};
-  for (int axis = 0; axis < Dims; ++axis) {
-    sums.lower[axis] = static_cast<double>(__builtin_inff());
-    sums.upper[axis] = -static_cast<double>(__builtin_inff());
-  }
-  Vec shift[Dims];
-  for (int v = 0; v < Dims; ++v) {
+  start_sums(Dims, sums);
+  Vec shift[Dims] = {};
+  for (int v = 0; v < Dims && parameters.shift != nullptr; ++v) {
     for (int lane = 0; lane < S::kLanes; ++lane) {
       shift[v][lane] = parameters.shift[(v * S::kLanes + lane) % Dims];
     }
@@ -179,4 +184,44 @@ void update_points(const UpdateParameters<Real>& parameters, Size begin, Size en
       gains[at + i] = copies[4][i];
     }
   }
+}
+
+// The same for any number of axes, point by point: beside the repulsion of so many axes this takes
+// no time.
+template <typename Real>
+void any_update_points(int dims, const UpdateParameters<Real>& parameters, Size begin, Size end,
+                       const Real* attractive, const Real* repulsive, Real* points, Real* updates,
+                       Real* gains, UpdateSums sums) {
+  using Rule = GainRule<Real>;
+  start_sums(dims, sums);
+  double squared_gradient = 0;
+  for (Size i = begin; i < end; ++i) {
+    const Size at = i * dims;
+    Real length2 = 0;
+    for (Size c = at; c < at + dims; ++c) {
+      const Real gradient =
+          parameters.attraction_scale * attractive[c] + parameters.repulsion_scale * repulsive[c];
+      const Real gain =
+          updates[c] * gradient < Real(0) ? gains[c] + Rule::kIncrease : gains[c] * Rule::kDecay;
+      gains[c] = gain > Rule::kSmallest ? gain : Rule::kSmallest;
+      const Real scaled = gains[c] * gradient;
+      squared_gradient += static_cast<double>(scaled) * static_cast<double>(scaled);
+      updates[c] = parameters.momentum * updates[c] - parameters.learning_rate * scaled;
+      length2 += updates[c] * updates[c];
+    }
+    const Real shorten = length2 > parameters.max_step * parameters.max_step
+                             ? parameters.max_step / static_cast<Real>(__builtin_sqrt(length2))
+                             : Real(1);
+    for (int axis = 0; axis < dims; ++axis) {
+      const Real shift = parameters.shift != nullptr ? parameters.shift[axis] : Real(0);
+      updates[at + axis] *= shorten;
+      const Real moved = points[at + axis] - shift + updates[at + axis];
+      points[at + axis] = moved;
+      const auto position = static_cast<double>(moved);
+      sums.position[axis] += position;
+      sums.lower[axis] = position < sums.lower[axis] ? position : sums.lower[axis];
+      sums.upper[axis] = position > sums.upper[axis] ? position : sums.upper[axis];
+    }
+  }
+  sums.squared_gradient = squared_gradient;
 }

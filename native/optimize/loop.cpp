@@ -30,12 +30,14 @@ std::vector<Real> times(double factor, std::vector<Real> values) {
 }
 
 // Works on the positions in the similarity's unit (forces/similarity.hpp).
-template <typename Real, int Dims>
+template <typename Real>
 class LayoutOptimizer final : public Optimizer<Real> {
 public:
-  LayoutOptimizer(const CsrView<Real>& P, const Real* initial, const RepulsionOptions& options)
-      : P_(P), similarity_(options.similarity), repulsion_(options) {
-    const std::vector<Real> given(initial, initial + P.rows() * Dims);
+  LayoutOptimizer(const CsrView<Real>& P, const Real* initial, int dims,
+                  const RepulsionOptions& options)
+      : P_(P), similarity_(options.similarity), layout_(dims),
+        repulsion_(make_repulsion<Real>(dims, options)) {
+    const std::vector<Real> given(initial, initial + P.rows() * dims);
     start_layout(layout_, times(1 / similarity_.unit(), given).data(), P.rows());
     attractive_.resize(layout_.points.size());
     repulsive_.resize(layout_.points.size());
@@ -66,7 +68,7 @@ public:
     state.points = in_row_order(layout_, layout_.points);
     state.updates = in_row_order(layout_, layout_.updates);
     state.gains = in_row_order(layout_, layout_.gains);
-    state.mean.assign(layout_.mean, layout_.mean + Dims);
+    state.mean = layout_.mean;
     state.order = layout_.order;
     state.iterations = this->iterations();
     state.relabelled_at = relabelled_at_;
@@ -79,7 +81,7 @@ public:
     layout_.gains = state.gains;
     ThreadTeam alone(1);
     relabel_layout(layout_, state.order, alone);
-    std::copy_n(state.mean.data(), Dims, layout_.mean);
+    layout_.mean = state.mean;
     this->iterations_.store(state.iterations, std::memory_order_relaxed);
     relabelled_at_ = state.relabelled_at;
     edges_fit_ = false;
@@ -92,10 +94,10 @@ public:
     }
     relabel_if_due(team);
     const Real* points = layout_.points.data();
-    z_ = repulsion_.forces(points, layout_.size(), layout_.lower, layout_.upper, repulsive_.data(),
-                           this->seconds_, team);
+    z_ = repulsion_->forces(points, layout_.size(), layout_.lower.data(), layout_.upper.data(),
+                            repulsive_.data(), this->seconds_, team);
     const StepTimer timer(this->seconds_.attractive);
-    attractive_forces<Real, Dims>(edges_, points, attractive_.data(), team);
+    attractive_forces(edges_, points, layout_.dims, attractive_.data(), team);
     evaluated_at_ = this->iterations();
   }
 
@@ -107,7 +109,8 @@ public:
     if (std::isnan(negative_entropy_)) {
       negative_entropy_ = negative_entropy(P_, partials_, team);
     }
-    const double cross = cross_entropy<Real, Dims>(edges_, layout_.points.data(), partials_, team);
+    const double cross =
+        cross_entropy(edges_, layout_.points.data(), layout_.dims, partials_, team);
     return std::max(0.0, negative_entropy_ + similarity_.exponent * cross +
                              std::log(std::max(z_, kSmallestZ)));
   }
@@ -134,8 +137,9 @@ private:
         std::find(std::begin(kRelabelAt), std::end(kRelabelAt), iteration) != std::end(kRelabelAt);
     if (due || relabelled_at_ < 0) {
       const StepTimer timer(this->seconds_.relabel);
-      const std::vector<PointId> order = morton_order<Real, Dims>(
-          layout_.points.data(), layout_.size(), layout_.lower, layout_.upper, team);
+      const std::vector<PointId> order =
+          morton_order(layout_.points.data(), layout_.size(), layout_.dims, layout_.lower.data(),
+                       layout_.upper.data(), team);
       relabel_layout(layout_, order, team);
       relabelled_at_ = iteration;
       edges_fit_ = false;
@@ -163,7 +167,7 @@ private:
     const double gradient_norm =
         update_layout(layout_, parameters, attractive_.data(), repulsive_.data(), sums_, team);
     this->iterations_.fetch_add(1, std::memory_order_relaxed);
-    ++this->by_method_[static_cast<int>(repulsion_.used())];
+    ++this->by_method_[static_cast<int>(repulsion_->used())];
     return unit * gradient_norm;
   }
 
@@ -182,14 +186,14 @@ private:
   bool edges_fit_ = false; // edges_ has the present numbering
   Size relabelled_at_ = -1;
   Size evaluated_at_ = -1; // the number of iterations at which the forces were computed
-  Layout<Real, Dims> layout_;
-  Repulsion<Real, Dims> repulsion_;
+  Layout<Real> layout_;
+  std::unique_ptr<Repulsion<Real>> repulsion_;
   std::vector<Real> attractive_;
   std::vector<Real> repulsive_;
   double z_ = 0;
   double negative_entropy_ = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> partials_;
-  std::vector<UpdateSums> sums_;
+  std::vector<double> sums_;
 };
 
 } // namespace
@@ -197,16 +201,10 @@ private:
 template <typename Real>
 std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
                                                 int dims, const RepulsionOptions& options) {
-  switch (dims) {
-  case 1:
-    return std::make_unique<LayoutOptimizer<Real, 1>>(P, initial, options);
-  case 2:
-    return std::make_unique<LayoutOptimizer<Real, 2>>(P, initial, options);
-  case 3:
-    return std::make_unique<LayoutOptimizer<Real, 3>>(P, initial, options);
-  default:
-    throw std::invalid_argument("an embedding has 1, 2 or 3 dimensions");
+  if (dims < 1) {
+    throw std::invalid_argument("an embedding has at least 1 dimension");
   }
+  return std::make_unique<LayoutOptimizer<Real>>(P, initial, dims, options);
 }
 
 template std::unique_ptr<Optimizer<float>> make_optimizer(const CsrView<float>&, const float*, int,

@@ -86,7 +86,7 @@ protected:
   Size by_method_[kMethods] = {};
 };
 
-// `initial` is rows of P x dims, dims in [1, kMaxDims].
+// `initial` is rows of P x dims. Any number of dims, if the method is all pairs or automatic.
 template <typename Real>
 std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
                                                 int dims, const RepulsionOptions& options);

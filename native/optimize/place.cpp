@@ -5,8 +5,8 @@
 #include "forces/field.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <stdexcept>
 #include <vector>
 
 namespace acctsne {
@@ -19,6 +19,16 @@ constexpr Size kPointsPerChunk = 32;
 constexpr double kGainUp = 0.2;
 constexpr double kGainDown = 0.8;
 constexpr double kSmallestGain = 0.01;
+
+// Zeros, one an axis.
+template <typename Real, int Dims>
+auto zeros([[maybe_unused]] int dims) {
+  if constexpr (Dims == kAnyDims) {
+    return std::vector<Real>(static_cast<std::size_t>(dims));
+  } else {
+    return std::array<Real, Dims>{};
+  }
+}
 
 template <typename Real, int Dims>
 void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Real, Dims>& field,
@@ -34,32 +44,35 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
   const PointId* neighbors = request.neighbors + point * request.k;
   const Real* weights = request.weights + point * request.k;
 
-  Real u[Dims];
-  Real update[Dims] = {};
-  Real gain[Dims];
-  for (int axis = 0; axis < Dims; ++axis) {
-    u[axis] = static_cast<Real>(static_cast<double>(request.positions[point * Dims + axis]) / unit);
+  const int dims = Dims == kAnyDims ? request.dims : Dims;
+  Real* position = request.positions + point * dims;
+  auto u = zeros<Real, Dims>(dims);
+  auto update = u;
+  auto gain = u;
+  auto difference = u;
+  auto pull = u;
+  auto push = u;
+  for (int axis = 0; axis < dims; ++axis) {
+    u[axis] = static_cast<Real>(static_cast<double>(position[axis]) / unit);
     gain[axis] = 1;
   }
   for (Size iteration = 0; iteration < phase.iterations; ++iteration) {
-    Real pull[Dims] = {};
+    std::fill(pull.begin(), pull.end(), Real(0));
     for (Size e = 0; e < request.k; ++e) {
-      const Real* other = map.data() + Size{neighbors[e]} * Dims;
-      Real difference[Dims];
+      const Real* other = map.data() + Size{neighbors[e]} * dims;
       Real one_plus_d2 = 1;
-      for (int axis = 0; axis < Dims; ++axis) {
+      for (int axis = 0; axis < dims; ++axis) {
         difference[axis] = u[axis] - other[axis];
         one_plus_d2 += difference[axis] * difference[axis];
       }
       const Real weight = weights[e] / one_plus_d2;
-      for (int axis = 0; axis < Dims; ++axis) {
+      for (int axis = 0; axis < dims; ++axis) {
         pull[axis] += weight * difference[axis];
       }
     }
-    Real push[Dims];
-    const double z = std::max(field.at(u, push), 1e-30);
+    const double z = std::max(field.at(u.data(), push.data()), 1e-30);
     Real length2 = 0;
-    for (int axis = 0; axis < Dims; ++axis) {
+    for (int axis = 0; axis < dims; ++axis) {
       const Real gradient = factor * (exaggeration * pull[axis] -
                                       static_cast<Real>(static_cast<double>(push[axis]) / z));
       const bool onward = gradient * update[axis] < 0;
@@ -70,24 +83,25 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
       length2 += update[axis] * update[axis];
     }
     const Real shorter = length2 > max_step * max_step ? max_step / std::sqrt(length2) : Real(1);
-    for (int axis = 0; axis < Dims; ++axis) {
+    for (int axis = 0; axis < dims; ++axis) {
       update[axis] *= shorter;
       u[axis] += update[axis];
     }
   }
-  for (int axis = 0; axis < Dims; ++axis) {
-    request.positions[point * Dims + axis] = static_cast<Real>(static_cast<double>(u[axis]) * unit);
+  for (int axis = 0; axis < dims; ++axis) {
+    position[axis] = static_cast<Real>(static_cast<double>(u[axis]) * unit);
   }
 }
 
 template <typename Real, int Dims>
 void place_in(const PlacementRequest<Real>& request, ThreadTeam& team) {
-  std::vector<Real> map(request.map, request.map + request.map_points * Dims);
+  std::vector<Real> map(request.map, request.map + request.map_points * request.dims);
   const double unit = request.options.similarity.unit();
   for (Real& value : map) {
     value = static_cast<Real>(static_cast<double>(value) / unit);
   }
-  const RepulsiveField<Real, Dims> field(map.data(), request.map_points, request.options, team);
+  const RepulsiveField<Real, Dims> field(request.dims, map.data(), request.map_points,
+                                         request.options, team);
   team.for_chunks(chunk_count(request.count, kPointsPerChunk), [&](Size chunk, int worker) {
     const Size end = std::min((chunk + 1) * kPointsPerChunk, request.count);
     for (Size point = chunk * kPointsPerChunk; point < end && !team.should_stop(worker); ++point) {
@@ -103,16 +117,10 @@ void place_in(const PlacementRequest<Real>& request, ThreadTeam& team) {
 
 template <typename Real>
 void place_points(const PlacementRequest<Real>& request, ThreadTeam& team) {
-  switch (request.dims) {
-  case 1:
-    return place_in<Real, 1>(request, team);
-  case 2:
-    return place_in<Real, 2>(request, team);
-  case 3:
-    return place_in<Real, 3>(request, team);
-  default:
-    throw std::invalid_argument("an embedding has 1, 2 or 3 dimensions");
+  if (request.dims > kCompiledDims) {
+    return place_in<Real, kAnyDims>(request, team);
   }
+  with_dims(request.dims, [&](auto d) { place_in<Real, d()>(request, team); });
 }
 
 template void place_points(const PlacementRequest<float>&, ThreadTeam&);

@@ -13,56 +13,67 @@ namespace {
 
 constexpr Size kPointsPerChunk = 4096;
 
-template <typename Real, int Dims>
-void join_sums(Layout<Real, Dims>& layout, const std::vector<UpdateSums>& partials) {
-  for (int axis = 0; axis < Dims; ++axis) {
-    double position = 0;
-    double lower = partials.front().lower[axis];
-    double upper = partials.front().upper[axis];
-    for (const UpdateSums& part : partials) {
-      position += part.position[axis];
-      lower = std::min(lower, part.lower[axis]);
-      upper = std::max(upper, part.upper[axis]);
+// Joins the sums of all chunks. Returns that of the squared gradient.
+template <typename Real>
+double join_sums(Layout<Real>& layout, std::vector<double>& sums) {
+  const int dims = layout.dims;
+  const UpdateSums all(sums.data(), dims);
+  const auto size = static_cast<std::size_t>(UpdateSums::size(dims));
+  for (std::size_t chunk = size; chunk < sums.size(); chunk += size) {
+    const UpdateSums part(sums.data() + chunk, dims);
+    for (int axis = 0; axis < dims; ++axis) {
+      all.position[axis] += part.position[axis];
+      all.lower[axis] = std::min(all.lower[axis], part.lower[axis]);
+      all.upper[axis] = std::max(all.upper[axis], part.upper[axis]);
     }
-    layout.mean[axis] = static_cast<Real>(position / static_cast<double>(layout.size()));
-    layout.lower[axis] = static_cast<Real>(lower);
-    layout.upper[axis] = static_cast<Real>(upper);
+    all.squared_gradient += part.squared_gradient;
   }
+  for (std::size_t axis = 0; axis < layout.mean.size(); ++axis) {
+    layout.mean[axis] = static_cast<Real>(all.position[axis] / static_cast<double>(layout.size()));
+    layout.lower[axis] = static_cast<Real>(all.lower[axis]);
+    layout.upper[axis] = static_cast<Real>(all.upper[axis]);
+  }
+  return all.squared_gradient;
 }
 
 } // namespace
 
-template <typename Real, int Dims>
-void start_layout(Layout<Real, Dims>& layout, const Real* points, Size count) {
-  layout.points.assign(points, points + count * Dims);
+template <typename Real>
+void start_layout(Layout<Real>& layout, const Real* points, Size count) {
+  const int dims = layout.dims;
+  layout.points.assign(points, points + count * dims);
   layout.order.resize(static_cast<std::size_t>(count));
   std::iota(layout.order.begin(), layout.order.end(), PointId{0});
+  for (std::vector<Real>* values : {&layout.lower, &layout.upper, &layout.mean}) {
+    values->resize(static_cast<std::size_t>(dims));
+  }
   rest_layout(layout);
-  UpdateSums sums;
-  for (int axis = 0; axis < Dims; ++axis) {
+  std::vector<double> numbers(static_cast<std::size_t>(UpdateSums::size(dims)));
+  const UpdateSums sums(numbers.data(), dims);
+  for (int axis = 0; axis < dims; ++axis) {
     sums.lower[axis] = static_cast<double>(points[axis]);
     sums.upper[axis] = static_cast<double>(points[axis]);
     for (Size i = 0; i < count; ++i) {
-      const auto value = static_cast<double>(points[i * Dims + axis]);
+      const auto value = static_cast<double>(points[i * dims + axis]);
       sums.position[axis] += value;
       sums.lower[axis] = std::min(sums.lower[axis], value);
       sums.upper[axis] = std::max(sums.upper[axis], value);
     }
   }
-  join_sums(layout, {sums});
+  join_sums(layout, numbers);
 }
 
-template <typename Real, int Dims>
-void relabel_layout(Layout<Real, Dims>& layout, const std::vector<PointId>& order,
-                    ThreadTeam& team) {
+template <typename Real>
+void relabel_layout(Layout<Real>& layout, const std::vector<PointId>& order, ThreadTeam& team) {
   const ThreadTeam::Uninterrupted to_the_end(team);
   const Size count = layout.size();
+  const int dims = layout.dims;
   std::vector<Real> moved(layout.points.size());
   for (std::vector<Real>* values : {&layout.points, &layout.updates, &layout.gains}) {
     parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
       for (Size i = begin; i < end; ++i) {
-        const Real* from = values->data() + Size{order[static_cast<std::size_t>(i)]} * Dims;
-        std::copy_n(from, Dims, moved.data() + i * Dims);
+        const Real* from = values->data() + Size{order[static_cast<std::size_t>(i)]} * dims;
+        std::copy_n(from, dims, moved.data() + i * dims);
       }
     });
     values->swap(moved);
@@ -80,77 +91,68 @@ void relabel_layout(Layout<Real, Dims>& layout, const std::vector<PointId>& orde
   layout.fixed.swap(fixed);
 }
 
-template <typename Real, int Dims>
-std::vector<Real> in_row_order(const Layout<Real, Dims>& layout, const std::vector<Real>& values) {
+template <typename Real>
+std::vector<Real> in_row_order(const Layout<Real>& layout, const std::vector<Real>& values) {
   std::vector<Real> rows(values.size());
-  for (std::size_t i = 0; i < layout.order.size(); ++i) {
-    std::copy_n(values.data() + i * Dims, Dims,
-                rows.data() + static_cast<std::size_t>(layout.order[i]) * Dims);
+  for (Size i = 0; i < layout.size(); ++i) {
+    const Size row = layout.order[static_cast<std::size_t>(i)];
+    std::copy_n(values.data() + i * layout.dims, layout.dims, rows.data() + row * layout.dims);
   }
   return rows;
 }
 
-template <typename Real, int Dims>
-void rest_layout(Layout<Real, Dims>& layout) {
+template <typename Real>
+void rest_layout(Layout<Real>& layout) {
   layout.updates.assign(layout.points.size(), Real(0));
   layout.gains.assign(layout.points.size(), Real(1));
 }
 
-template <typename Real, int Dims>
-void hold_points(Layout<Real, Dims>& layout, std::span<const std::uint8_t> fixed) {
+template <typename Real>
+void hold_points(Layout<Real>& layout, std::span<const std::uint8_t> fixed) {
   layout.fixed.resize(fixed.size());
   for (std::size_t i = 0; i < fixed.size(); ++i) {
     layout.fixed[i] = fixed[static_cast<std::size_t>(layout.order[i])];
     if (layout.fixed[i] != 0) {
-      std::fill_n(layout.updates.data() + i * Dims, Dims, Real(0));
+      const auto dims = static_cast<std::size_t>(layout.dims);
+      std::fill_n(layout.updates.data() + i * dims, dims, Real(0));
     }
   }
 }
 
-template <typename Real, int Dims>
-double update_layout(Layout<Real, Dims>& layout, UpdateParameters<Real> parameters,
-                     Real* attractive, Real* repulsive, std::vector<UpdateSums>& partials,
-                     ThreadTeam& team) {
+template <typename Real>
+double update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters, Real* attractive,
+                     Real* repulsive, std::vector<double>& sums, ThreadTeam& team) {
   const ThreadTeam::Uninterrupted to_the_end(team);
+  const int dims = layout.dims;
   const bool some_fixed = !layout.fixed.empty();
-  for (int axis = 0; axis < Dims; ++axis) {
-    parameters.shift[axis] = some_fixed ? Real(0) : layout.mean[axis];
-  }
+  parameters.shift = some_fixed ? nullptr : layout.mean.data();
   const Size count = layout.size();
-  partials.resize(static_cast<std::size_t>(chunk_count(count, kPointsPerChunk)));
-  const auto kernel = kernels().of<Real>().update_points[Dims - 1];
+  const Size sums_per_chunk = UpdateSums::size(dims);
+  sums.resize(static_cast<std::size_t>(chunk_count(count, kPointsPerChunk) * sums_per_chunk));
+  const auto kernel = kernels().of<Real>().update_points.of(dims);
   parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; some_fixed && i < end; ++i) {
       if (layout.fixed[static_cast<std::size_t>(i)] != 0) {
-        std::fill_n(attractive + i * Dims, Dims, Real(0));
-        std::fill_n(repulsive + i * Dims, Dims, Real(0));
+        std::fill_n(attractive + i * dims, dims, Real(0));
+        std::fill_n(repulsive + i * dims, dims, Real(0));
       }
     }
-    kernel(parameters, begin, end, attractive, repulsive, layout.points.data(),
+    kernel(dims, parameters, begin, end, attractive, repulsive, layout.points.data(),
            layout.updates.data(), layout.gains.data(),
-           partials[static_cast<std::size_t>(begin / kPointsPerChunk)]);
+           {sums.data() + begin / kPointsPerChunk * sums_per_chunk, dims});
   });
-  join_sums(layout, partials);
-  double squared_gradient = 0;
-  for (const UpdateSums& part : partials) {
-    squared_gradient += part.squared_gradient;
-  }
-  return std::sqrt(squared_gradient);
+  return std::sqrt(join_sums(layout, sums));
 }
 
-#define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
-  template void start_layout(Layout<Real, Dims>&, const Real*, Size);                              \
-  template void relabel_layout(Layout<Real, Dims>&, const std::vector<PointId>&, ThreadTeam&);     \
-  template std::vector<Real> in_row_order(const Layout<Real, Dims>&, const std::vector<Real>&);    \
-  template void rest_layout(Layout<Real, Dims>&);                                                  \
-  template void hold_points(Layout<Real, Dims>&, std::span<const std::uint8_t>);                   \
-  template double update_layout(Layout<Real, Dims>&, UpdateParameters<Real>, Real*, Real*,         \
-                                std::vector<UpdateSums>&, ThreadTeam&);
-ACCTSNE_INSTANTIATE(float, 1)
-ACCTSNE_INSTANTIATE(float, 2)
-ACCTSNE_INSTANTIATE(float, 3)
-ACCTSNE_INSTANTIATE(double, 1)
-ACCTSNE_INSTANTIATE(double, 2)
-ACCTSNE_INSTANTIATE(double, 3)
+#define ACCTSNE_INSTANTIATE(Real)                                                                  \
+  template void start_layout(Layout<Real>&, const Real*, Size);                                    \
+  template void relabel_layout(Layout<Real>&, const std::vector<PointId>&, ThreadTeam&);           \
+  template std::vector<Real> in_row_order(const Layout<Real>&, const std::vector<Real>&);          \
+  template void rest_layout(Layout<Real>&);                                                        \
+  template void hold_points(Layout<Real>&, std::span<const std::uint8_t>);                         \
+  template double update_layout(Layout<Real>&, UpdateParameters<Real>, Real*, Real*,               \
+                                std::vector<double>&, ThreadTeam&);
+ACCTSNE_INSTANTIATE(float)
+ACCTSNE_INSTANTIATE(double)
 
 } // namespace acctsne

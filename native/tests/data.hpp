@@ -54,18 +54,28 @@ void for_reals(Body&& body) {
   body.template operator()<double>();
 }
 
-// Calls body.template operator()<Real, Dims>() for float and double in 1, 2 and 3 dimensions.
+// Calls body.template operator()<Real, Dims>() for float and double in each of the dimensions.
+template <int... Dims, typename Body>
+void for_reals_in(Body&& body) {
+  for_reals([&]<typename Real>() {
+    const auto run = [&]<int D>() {
+      const check::Scope scope(std::to_string(D) + "-D");
+      body.template operator()<Real, D>();
+    };
+    (run.template operator()<Dims>(), ...);
+  });
+}
+
+// In those that the tree has.
 template <typename Body>
 void for_reals_and_dims(Body&& body) {
-  for_reals([&]<typename Real>() {
-    const auto run = [&]<int Dims>() {
-      const check::Scope scope(std::to_string(Dims) + "-D");
-      body.template operator()<Real, Dims>();
-    };
-    run.template operator()<1>();
-    run.template operator()<2>();
-    run.template operator()<3>();
-  });
+  for_reals_in<1, 2, 3>(body);
+}
+
+// In those and in more: some that fill no vector of any width, one that needs several.
+template <typename Body>
+void for_reals_and_any_dims(Body&& body) {
+  for_reals_in<1, 2, 3, 4, 5, 10, 37>(body);
 }
 
 template <typename T>

@@ -29,12 +29,12 @@ void operator delete(void* memory, std::size_t) noexcept {
 using namespace acctsne;
 
 TEST(iterations_do_not_allocate) {
-  for_reals_and_dims([]<typename Real, int Dims>() {
+  for_reals_in<1, 2, 3, 5>([]<typename Real, int Dims>() {
     constexpr Size kCount = 5000;
     const Csr<Real> P = make_joint<Real>(kCount, 20);
     std::vector<Real> initial = make_cloud<Real>(Cloud::clustered, kCount, Dims);
     for (const Method method : {Method::barnes_hut, Method::fft, Method::exact}) {
-      if (Dims == 3 && method == Method::fft) {
+      if ((Dims > 2 && method == Method::fft) || (Dims > 3 && method == Method::barnes_hut)) {
         continue;
       }
       for (const int threads : {1, 3}) {

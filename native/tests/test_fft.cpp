@@ -52,7 +52,7 @@ Forces<Real> on_grid(const std::vector<Real>& points, double step, int threads =
 template <typename Real, int Dims>
 Forces<Real> all_pairs(const std::vector<Real>& points) {
   ThreadTeam team(2);
-  ExactRepulsion<Real, Dims> repulsion;
+  ExactRepulsion<Real> repulsion(Dims);
   Forces<Real> result{std::vector<Real>(points.size())};
   result.z = repulsion.forces(points.data(), static_cast<Size>(points.size()) / Dims,
                               result.force.data(), team);
@@ -235,12 +235,12 @@ TEST(a_runaway_point_sends_the_map_to_the_tree) {
   ThreadTeam team(2);
   RepulsionOptions options;
   options.method = Method::fft;
-  Repulsion<float, 2> repulsion(options);
+  const auto repulsion = make_repulsion<float>(2, options);
   std::vector<float> force(map.size());
   StepSeconds seconds;
   const double z =
-      repulsion.forces(map.data(), 3000, bounds.lower, bounds.upper, force.data(), seconds, team);
-  CHECK(repulsion.used() == Method::barnes_hut);
+      repulsion->forces(map.data(), 3000, bounds.lower, bounds.upper, force.data(), seconds, team);
+  CHECK(repulsion->used() == Method::barnes_hut);
   const Forces<float> exact = all_pairs<float, 2>(map);
   CHECK(relative_error(Forces<float>{force, z}, exact) < 0.03);
 }

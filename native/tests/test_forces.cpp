@@ -57,7 +57,7 @@ Repulsion<double> naive_repulsion(const std::vector<Real>& points) {
 template <typename Real, int Dims>
 Repulsion<Real> exact(const std::vector<Real>& points, int threads = 2) {
   ThreadTeam team(threads);
-  ExactRepulsion<Real, Dims> repulsion;
+  ExactRepulsion<Real> repulsion(Dims);
   Repulsion<Real> result{std::vector<Real>(points.size()), 0};
   result.z = repulsion.forces(points.data(), static_cast<Size>(points.size()) / Dims,
                               result.force.data(), team);
@@ -128,7 +128,7 @@ void check_repulsion(const Repulsion<Real>& result, const Repulsion<double>& exp
 TEST(attractive_forces_match_a_double_loop) {
   constexpr Size kRows = 700;
   for_levels([] {
-    for_reals_and_dims([]<typename Real, int Dims>() {
+    for_reals_and_any_dims([]<typename Real, int Dims>() {
       const Csr<Real> P = make_joint<Real>(kRows, 15);
       for (const Cloud cloud : kClouds) {
         const check::Scope scope(name_of(cloud));
@@ -149,7 +149,7 @@ TEST(attractive_forces_match_a_double_loop) {
         for (const int threads : kThreadCounts) {
           ThreadTeam team(threads);
           std::vector<Real> force(points.size());
-          attractive_forces<Real, Dims>(edges_of(P), points.data(), force.data(), team);
+          attractive_forces(edges_of(P), points.data(), Dims, force.data(), team);
           if (threads == 1) {
             first = force;
             if (sizeof(Real) == 4 && cloud == Cloud::huge) {
@@ -169,28 +169,28 @@ TEST(attractive_forces_match_a_double_loop) {
 
 TEST(half_precision_of_P_changes_forces_by_its_rounding) {
   for_levels([] {
-    const Csr<float> P = make_joint<float>(700, 15);
-    const std::vector<float> points = make_cloud<float>(Cloud::clustered, 700, 2);
-    ThreadTeam team(2);
-    std::vector<float> full(points.size());
-    std::vector<float> half(points.size());
-    attractive_forces<float, 2>(edges_of(P, false), points.data(), full.data(), team);
-    attractive_forces<float, 2>(edges_of(P, true), points.data(), half.data(), team);
-    const std::vector<double> expected(full.begin(), full.end());
-    CHECK_NEAR(relative_error(half, expected), 0, 0x1p-11);
-    std::vector<double> partials;
-    const double in_full =
-        cross_entropy<float, 2>(edges_of(P, false), points.data(), partials, team);
-    const double in_half =
-        cross_entropy<float, 2>(edges_of(P, true), points.data(), partials, team);
-    CHECK_NEAR(in_half, in_full, 1e-4 * in_full);
+    for (const int dims : {2, 5}) {
+      const Csr<float> P = make_joint<float>(700, 15);
+      const std::vector<float> points = make_cloud<float>(Cloud::clustered, 700, dims);
+      ThreadTeam team(2);
+      std::vector<float> full(points.size());
+      std::vector<float> half(points.size());
+      attractive_forces(edges_of(P, false), points.data(), dims, full.data(), team);
+      attractive_forces(edges_of(P, true), points.data(), dims, half.data(), team);
+      const std::vector<double> expected(full.begin(), full.end());
+      CHECK_NEAR(relative_error(half, expected), 0, 0x1p-11);
+      std::vector<double> partials;
+      const double in_full = cross_entropy(edges_of(P, false), points.data(), dims, partials, team);
+      const double in_half = cross_entropy(edges_of(P, true), points.data(), dims, partials, team);
+      CHECK_NEAR(in_half, in_full, 1e-4 * in_full);
+    }
   });
 }
 
 TEST(entropies_match_a_double_loop) {
   constexpr Size kRows = 700;
   for_levels([] {
-    for_reals_and_dims([]<typename Real, int Dims>() {
+    for_reals_and_any_dims([]<typename Real, int Dims>() {
       Csr<Real> P = make_joint<Real>(kRows, 15);
       P.values[3] = 0; // 0 log 0 counts as 0
       const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, kRows, Dims);
@@ -210,7 +210,7 @@ TEST(entropies_match_a_double_loop) {
       for (const int threads : kThreadCounts) {
         ThreadTeam team(threads);
         CHECK_NEAR(negative_entropy(P.view(), partials, team), expected_negative, 1e-11);
-        crosses.push_back(cross_entropy<Real, Dims>(edges_of(P), points.data(), partials, team));
+        crosses.push_back(cross_entropy(edges_of(P), points.data(), Dims, partials, team));
         CHECK_NEAR(crosses.back(), expected_cross, kRounding<Real> * expected_cross);
         CHECK_EQUAL(crosses.back(), crosses.front());
       }
@@ -220,7 +220,7 @@ TEST(entropies_match_a_double_loop) {
 
 TEST(exact_repulsion_matches_a_double_loop) {
   for_levels([] {
-    for_reals_and_dims([]<typename Real, int Dims>() {
+    for_reals_and_any_dims([]<typename Real, int Dims>() {
       constexpr Size kCount = 601;
       for (const Cloud cloud : kClouds) {
         const check::Scope scope(name_of(cloud));
@@ -239,14 +239,14 @@ TEST(exact_repulsion_matches_a_double_loop) {
 }
 
 TEST(exact_repulsion_of_chosen_rows) {
-  for_reals_and_dims([]<typename Real, int Dims>() {
+  for_reals_and_any_dims([]<typename Real, int Dims>() {
     const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, 300, Dims);
     const Repulsion<Real> all = exact<Real, Dims>(points);
     const std::vector<PointId> rows = {299, 0, 17, 17, 150};
     std::vector<Real> force(rows.size() * Dims);
     std::vector<double> z(rows.size());
     ThreadTeam team(3);
-    ExactRepulsion<Real, Dims> repulsion;
+    ExactRepulsion<Real> repulsion(Dims);
     const double sum = repulsion.forces(points.data(), 300, rows, force.data(), z.data(), team);
     double z_sum = 0;
     for (std::size_t r = 0; r < rows.size(); ++r) {

@@ -161,25 +161,34 @@ void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& orde
   order.swap(sorted_order_);
 }
 
-template <typename Real, int Dims>
-std::vector<PointId> morton_order(const Real* points, Size count, const Real* lower,
+template <typename Real>
+std::vector<PointId> morton_order(const Real* points, Size count, int dims, const Real* lower,
                                   const Real* upper, ThreadTeam& team) {
   const auto n = static_cast<std::size_t>(count);
-  std::vector<MortonCode> codes(n);
   std::vector<PointId> order(n);
   std::iota(order.begin(), order.end(), PointId{0});
-  compute_morton_codes<Real, Dims>(points, count, root_box<Real, Dims>(lower, upper), codes.data(),
-                                   team);
-  CodeSorter().sort(codes, order, Dims * kMortonBits<Dims>, team);
+  if (dims > kCompiledDims) {
+    return order;
+  }
+  std::vector<MortonCode> codes(n);
+  with_dims(dims, [&](auto d) {
+    constexpr int kDims = d();
+    compute_morton_codes<Real, kDims>(points, count, root_box<Real, kDims>(lower, upper),
+                                      codes.data(), team);
+    CodeSorter().sort(codes, order, kDims * kMortonBits<kDims>, team);
+  });
   return order;
 }
+
+template std::vector<PointId> morton_order(const float*, Size, int, const float*, const float*,
+                                           ThreadTeam&);
+template std::vector<PointId> morton_order(const double*, Size, int, const double*, const double*,
+                                           ThreadTeam&);
 
 #define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
   template Box<Real, Dims> root_box(const Real*, const Real*);                                     \
   template void compute_morton_codes(const Real*, Size, const Box<Real, Dims>&, MortonCode*,       \
-                                     ThreadTeam&);                                                 \
-  template std::vector<PointId> morton_order<Real, Dims>(const Real*, Size, const Real*,           \
-                                                         const Real*, ThreadTeam&);
+                                     ThreadTeam&);
 ACCTSNE_INSTANTIATE(float, 1)
 ACCTSNE_INSTANTIATE(float, 2)
 ACCTSNE_INSTANTIATE(float, 3)

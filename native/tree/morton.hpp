@@ -41,9 +41,10 @@ private:
   std::vector<std::vector<std::pair<MortonCode, PointId>>> pairs_; // scratch of each worker
 };
 
-// The points' Morton order, as CodeSorter gives it.
-template <typename Real, int Dims>
-std::vector<PointId> morton_order(const Real* points, Size count, const Real* lower,
+// The points' Morton order, as CodeSorter gives it; their own order if they have more than
+// kCompiledDims dimensions.
+template <typename Real>
+std::vector<PointId> morton_order(const Real* points, Size count, int dims, const Real* lower,
                                   const Real* upper, ThreadTeam& team);
 
 } // namespace acctsne

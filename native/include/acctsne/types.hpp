@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stdexcept>
+#include <type_traits>
 
 namespace acctsne {
 
@@ -11,8 +13,27 @@ using PointId = std::int32_t; // a point's row number; N < 2^31
 using EdgeId = std::int64_t;  // a position in the edge arrays of P; edges can exceed 2^31
 using MortonCode = std::uint64_t;
 
-// The largest embedding dimension that the tree and the forces are compiled for.
-inline constexpr int kMaxDims = 3;
+// Embeddings of up to so many dimensions have code compiled for them, the tree among it. Those of
+// more have kernels that take any number, and all pairs for their repulsion.
+inline constexpr int kCompiledDims = 3;
+
+// Stands for a number of dimensions that is known at run time only.
+inline constexpr int kAnyDims = 0;
+
+// Calls body with the dimension as a compile-time constant.
+template <typename Body>
+decltype(auto) with_dims(int dims, Body&& body) {
+  switch (dims) {
+  case 1:
+    return body(std::integral_constant<int, 1>{});
+  case 2:
+    return body(std::integral_constant<int, 2>{});
+  case 3:
+    return body(std::integral_constant<int, 3>{});
+  default:
+    throw std::invalid_argument("only 1, 2 and 3 dimensions are compiled");
+  }
+}
 
 // Bits of a Morton code that each axis gets, which is also the deepest level of the tree: as many
 // as fit 64 bits and a conversion to signed 32-bit integers.
