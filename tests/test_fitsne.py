@@ -157,6 +157,7 @@ def test_methods_and_dimensions(tmp_path: Path, X: Array) -> None:
         {"nbody_algo": 1},
         {"nbody_algo": 1, "no_dims": 3},
         {"no_dims": 1},
+        {"no_dims": 4, "theta": 0.0},
     ):
         Y, _ = embed(tmp_path, X, **changed)
         assert Y.shape == (200, changed.get("no_dims", 2))
@@ -249,8 +250,8 @@ def test_affinities(X: Array) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"no_dims": 3}, "no_dims is 3; 1 to 2 are possible"),
-        ({"no_dims": 4, "theta": 0.0}, "no_dims is 4; 1 to 3 are possible"),
+        ({"no_dims": 3}, "no_dims is 3; it must be at least 1, and at most 2 with the grid"),
+        ({"no_dims": 4, "nbody_algo": 1}, "no_dims is 4; it must be at least 1, and at most 2 with the grid and 3"),
         ({"perplexity": 80.0}, "perplexity 80: it must be positive and at most 66.3333"),
         ({"perplexity": -1.0}, "perplexity is negative, so sigma (-1) must be positive"),
         ({"perplexity_list": [10.0, 90.0]}, "perplexity 90"),

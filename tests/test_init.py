@@ -101,7 +101,8 @@ class TestPca:
         X = np.arange(20.0)[:, None]
         layout = init.pca(X, 2, dtype=np.float64)
         np.testing.assert_allclose(layout[:, 0], (X[:, 0] - 9.5) * 1e-4 / X.std())
-        np.testing.assert_array_equal(layout[:, 1], 0.0)
+        # An axis of zeros would stay one for ever.
+        assert 0.005e-4 < layout[:, 1].std() < 0.02e-4
 
     def test_coincident_samples_are_parted(self) -> None:
         X = np.repeat(np.random.default_rng(0).normal(size=(30, 4)), 3, axis=0)
@@ -250,11 +251,6 @@ text: Any = "2"
         (lambda: init.random(5, dtype=int), ValueError, "dtype must be numpy.float32 or"),
         (lambda: init.random(0), ValueError, "n_samples must be positive; got 0"),
         (lambda: init.spectral(not_ours), TypeError, "acctsne.Affinities; got ndarray"),
-        (
-            lambda: init.multilevel(Affinities.from_matrix(np.ones((5, 5))), 4),
-            ValueError,
-            "n_components must be at most 3; got 4",
-        ),
     ],
 )
 def test_errors(call: Callable[[], Array], error: type, message: str) -> None:

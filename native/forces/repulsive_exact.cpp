@@ -12,10 +12,11 @@ namespace acctsne {
 template <typename Real>
 void ExactRepulsion<Real>::take_points(const Real* points, Size count, ThreadTeam& team) {
   count_ = count;
-  coordinates_.resize(static_cast<std::size_t>(count * dims_));
+  const Size stride = count + kernels().of<Real>().lanes;
+  coordinates_.resize(static_cast<std::size_t>(stride * dims_));
   axes_.resize(static_cast<std::size_t>(dims_));
   for (int axis = 0; axis < dims_; ++axis) {
-    Real* values = coordinates_.data() + axis * count;
+    Real* values = coordinates_.data() + axis * stride;
     axes_[static_cast<std::size_t>(axis)] = values;
     parallel_for(team, count, 65536, [&](Size begin, Size end) {
       for (Size i = begin; i < end; ++i) {

@@ -37,7 +37,7 @@ private:
   int dims_;
   double exponent_;
   Size count_ = 0;
-  std::vector<Real> coordinates_; // of the points, one array per axis
+  std::vector<Real> coordinates_; // of the points, one array per axis, a vector longer than it
   std::vector<const Real*> axes_; // where each begins
   std::vector<double> sums_;      // rows x dims: the forces before they are rounded
   std::vector<double> partials_;

@@ -191,15 +191,18 @@ void attractive_rows_of(int dims, const EdgeView<Real>& edges, const Real* point
       for (int axis = 0; axis < dims; ++axis) {
         sums[axis] = 0;
       }
-      visit_row<Real, Dims, Halves>(
-          dims, edges, points, i, window, [&](Vec p, const Ends<Real, Dims>& ends) {
-            const Vec weight = p * S::reciprocal(ends.one_plus_d2) * scale;
-            for (int lane = 0; lane < S::kLanes; ++lane) {
-              for (int axis = 0; axis < dims; ++axis) {
-                sums[axis] += weight[lane] * (y[axis] - ends.point[lane][axis]);
-              }
-            }
-          });
+      visit_row<Real, Dims, Halves>(dims, edges, points, i, window,
+                                    [&](Vec p, const Ends<Real, Dims>& ends) {
+                                      Real weight[S::kLanes];
+                                      S::store(weight, p * S::reciprocal(ends.one_plus_d2) * scale);
+                                      for (int axis = 0; axis < dims; ++axis) {
+                                        Real sum = sums[axis];
+                                        for (int lane = 0; lane < S::kLanes; ++lane) {
+                                          sum += weight[lane] * (y[axis] - ends.point[lane][axis]);
+                                        }
+                                        sums[axis] = sum;
+                                      }
+                                    });
     } else {
       Vec sums[Dims] = {};
       visit_row<Real, Dims, Halves>(dims, edges, points, i, window,

@@ -142,7 +142,8 @@ struct GridGeometry {
 template <typename Real>
 struct RepulsiveKernels {
   // forces/repulsive_exact.cpp: adds sum_j q (y - y_j) / (1 + d^2) over points [begin, end), one
-  // array per axis, to force, and returns sum_j q.
+  // array per axis, to force, and returns sum_j q. The arrays go on, with whatever is finite, for a
+  // vector's lanes beyond the end.
   using Range = double (*)(int dims, const Real* const* axes, Size begin, Size end, const Real* y,
                            Real exponent, double* force);
   ByDims<Range> range;

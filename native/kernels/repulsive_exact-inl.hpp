@@ -53,7 +53,8 @@ double repulsive_range(int, const Real* const* axes, Size begin, Size end, const
 }
 
 // The same for any number of axes. A block of points at a time: first its weights, with the
-// squared distances of a few vectors in registers, then the force axis by axis.
+// squared distances of a few vectors in registers, then the force axis by axis. What the last
+// vector reads beyond the end gets no weight.
 template <typename Real, template <typename> typename Falloff>
 double any_repulsive_range(int dims, const Real* const* axes, Size begin, Size end, const Real* y,
                            Real exponent, double* force) {
@@ -62,70 +63,62 @@ double any_repulsive_range(int dims, const Real* const* axes, Size begin, Size e
   const Falloff<Real> falloff(exponent);
   // Vectors in flight: their additions do not wait for each other.
   constexpr int kVectors = 4;
+  constexpr Size kStep = kVectors * S::kLanes;
   // The weights and ten axes of a block fit the first cache in float.
-  constexpr Size kBlock = 512;
+  constexpr Size kBlock = 1024;
   Real weights[kBlock];
+  typename S::IntVec lanes;
+  for (int lane = 0; lane < S::kLanes; ++lane) {
+    lanes[lane] = lane;
+  }
 
   double z = 0;
   for (Size first = begin; first < end; first += kBlock) {
     const Size count = end - first < kBlock ? end - first : kBlock;
-    const Size whole = count / S::kLanes * S::kLanes;
     Vec z_lanes = {};
-    const auto weigh = [&]<int Vectors>(std::integral_constant<int, Vectors>, Size j) {
+    const auto weigh = [&]<int Vectors>(std::integral_constant<int, Vectors>, Size at) {
       Vec one_plus_d2[Vectors];
       for (int v = 0; v < Vectors; ++v) {
         one_plus_d2[v] = S::splat(1);
       }
       for (int axis = 0; axis < dims; ++axis) {
         for (int v = 0; v < Vectors; ++v) {
-          const Vec difference = y[axis] - S::load(axes[axis] + first + j + v * S::kLanes);
+          const Vec difference = y[axis] - S::load(axes[axis] + first + at + v * S::kLanes);
           one_plus_d2[v] += difference * difference;
         }
       }
       for (int v = 0; v < Vectors; ++v) {
+        const Size j = at + v * S::kLanes;
         const Vec w = Real(1) / one_plus_d2[v];
-        const Vec q = falloff(w, one_plus_d2[v]);
+        const Vec q =
+            lanes < static_cast<typename S::Int>(count - j) ? falloff(w, one_plus_d2[v]) : Vec{};
         z_lanes += q;
-        S::store(weights + j + v * S::kLanes, q * w);
+        S::store(weights + j, q * w);
       }
     };
     Size j = 0;
-    for (; j + kVectors * S::kLanes <= whole; j += kVectors * S::kLanes) {
+    for (; j + kStep <= count; j += kStep) {
       weigh(std::integral_constant<int, kVectors>{}, j);
     }
-    for (; j < whole; j += S::kLanes) {
+    for (; j < count; j += S::kLanes) {
       weigh(std::integral_constant<int, 1>{}, j);
     }
     z += static_cast<double>(S::sum(z_lanes));
-    for (; j < count; ++j) {
-      Real one_plus_d2 = 1;
-      for (int axis = 0; axis < dims; ++axis) {
-        const Real difference = y[axis] - axes[axis][first + j];
-        one_plus_d2 += difference * difference;
-      }
-      const Real w = Real(1) / one_plus_d2;
-      const Real q = falloff(w, one_plus_d2);
-      z += static_cast<double>(q);
-      weights[j] = q * w;
-    }
 
     for (int axis = 0; axis < dims; ++axis) {
-      const Real* positions = axes[axis] + first;
       Vec sums[kVectors] = {};
-      for (j = 0; j + kVectors * S::kLanes <= whole; j += kVectors * S::kLanes) {
+      const auto add = [&](int v, Size at) {
+        sums[v] += S::load(weights + at) * (y[axis] - S::load(axes[axis] + first + at));
+      };
+      for (j = 0; j + kStep <= count; j += kStep) {
         for (int v = 0; v < kVectors; ++v) {
-          const Size at = j + v * S::kLanes;
-          sums[v] += S::load(weights + at) * (y[axis] - S::load(positions + at));
+          add(v, j + v * S::kLanes);
         }
       }
-      for (; j < whole; j += S::kLanes) {
-        sums[0] += S::load(weights + j) * (y[axis] - S::load(positions + j));
+      for (; j < count; j += S::kLanes) {
+        add(0, j);
       }
-      Real sum = S::sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
-      for (; j < count; ++j) {
-        sum += weights[j] * (y[axis] - positions[j]);
-      }
-      force[axis] += static_cast<double>(sum);
+      force[axis] += static_cast<double>(S::sum((sums[0] + sums[1]) + (sums[2] + sums[3])));
     }
   }
   return z;

@@ -239,6 +239,8 @@ TEST(repulsive_range_matches_a_double_loop) {
         for (Size i = 0; i < kCount; ++i) {
           values[axis].push_back(points[at(i * Dims + axis)]);
         }
+        // What lies beyond the end must not count.
+        values[axis].resize(at(kCount + kernels().of<Real>().lanes), Real(1));
         axes[axis] = values[axis].data();
       }
       Real y[Dims];

@@ -66,7 +66,7 @@ class Embedding:
         (n_samples, n_components).
 
     n_components : int, default=2
-        Dimension of the layout: 1, 2 or 3.
+        Dimension of the layout. More than three need method "auto" or "exact".
 
     method : {"auto", "barnes_hut", "fft", "exact"}, default="auto"
         How repulsive forces are computed, as in :class:`TSNE`.

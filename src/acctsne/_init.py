@@ -15,6 +15,8 @@ from acctsne._validate import Problem, check_initial_layout
 # attraction orders the map first; scikit-learn and openTSNE start from the same value.
 INITIAL_STD = 1e-4
 
+# Size of what is added where a layout says nothing, as part of the first axis' standard deviation.
+JITTER = 0.01
 
 # Layouts that need the affinities alone.
 AFFINITY_INITS = ("spectral", "multilevel", "random")
@@ -56,9 +58,15 @@ def layout_from_affinities(
 
 
 def finished(coordinates: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Scale coordinates to the usual standard deviation; zero stays zero but for the jitter."""
+    """Scale coordinates to the usual standard deviation, with no two points in the same place."""
     std = float(coordinates[:, 0].std())
     layout = coordinates * (INITIAL_STD / std) if std > 0 else np.zeros_like(coordinates)
+    # No force ever leads out of a plane that all points lie in: some noise on the axes that it
+    # lacks lets the descent use them.
+    empty = np.flatnonzero(~layout.any(axis=0))
+    if std > 0 and len(empty):
+        noise = np.random.default_rng(0).standard_normal((len(layout), len(empty)))
+        layout[:, empty] = JITTER * INITIAL_STD * noise
     return separate_coincident(np.ascontiguousarray(layout, dtype=dtype))
 
 
@@ -81,7 +89,7 @@ def separate_coincident(
     count = int(repeats.sum())
     if count:
         std = float(layout[:, 0].std())
-        scale = 0.01 * std if std > 0 else INITIAL_STD
+        scale = JITTER * std if std > 0 else INITIAL_STD
         jitter = np.random.default_rng(0).standard_normal((count, layout.shape[1]))
         layout = layout.copy()
         layout[repeats] += (scale * jitter).astype(layout.dtype)

@@ -61,8 +61,11 @@ def check_points(Y: Any) -> Array:
     except (TypeError, ValueError) as error:
         raise ValueError(f"Y must be an array of real numbers: {error}") from None
     if points.ndim != 2 or points.shape[1] not in (2, 3):
+        advice = ""
+        if points.ndim == 2 and points.shape[1] > 3:
+            advice = ". Choose two or three columns, such as Y[:, :2], or embed Y itself once more"
         raise ValueError(
-            f"Y must be of shape (n_points, 2) or (n_points, 3); got shape {points.shape}"
+            f"Y must be of shape (n_points, 2) or (n_points, 3); got shape {points.shape}{advice}"
         )
     if len(points) == 0:
         raise ValueError("Y has no points")

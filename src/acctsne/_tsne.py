@@ -62,7 +62,7 @@ class TSNE(
     Parameters
     ----------
     n_components : int, default=2
-        Dimension of the embedding: 1, 2 or 3.
+        Dimension of the embedding. More than three need all pairs, method "auto" or "exact".
 
     perplexity : float, default=30.0
         The effective number of neighbours of each sample; usually between 5 and 50. Must be
@@ -114,9 +114,10 @@ class TSNE(
         How repulsive forces are computed. "barnes_hut" walks a tree, O(N log N), in 1 to 3
         dimensions. "fft" convolves on a grid, O(N) plus the area of the map, in 1 and 2 dimensions;
         a map too wide for the grid goes to the tree. "auto" takes whichever is fastest for the
-        number of points and the map's present width, all pairs included. "exact" sums over all
-        pairs and also makes all samples neighbours of each other, so that memory grows with the
-        square of their number.
+        number of points and the map's present width, all pairs included; in more than three
+        dimensions it takes all pairs, O(N^2). "exact" sums over all pairs, in any number of
+        dimensions, and also makes all samples neighbours of each other, so that memory grows with
+        the square of their number; with "auto" it does not.
 
     angle : float, default=0.5
         For Barnes-Hut: smaller is more accurate and slower. The force error is at most that of
@@ -157,9 +158,9 @@ class TSNE(
         to 1000, as openTSNE and FIt-SNE define them. Below 1 the tails are heavier: clusters come
         apart into finer ones [1]_, and the map takes more iterations to settle. Above 1 they are
         lighter, up to the Gaussian of SNE. The default is 1 in every dimension. "sklearn" takes
-        scikit-learn's similarity, which differs in 3-D only: Student's with two degrees of freedom,
-        `(1 + d^2 / 2) ** -1.5`. The gradient is the derivative of that objective; scikit-learn's
-        own is not, there.
+        scikit-learn's similarity, which differs from three dimensions on: Student's with
+        `n_components - 1` degrees of freedom, `(1 + d^2 / 2) ** -1.5` in 3-D. The gradient is the
+        derivative of that objective; scikit-learn's own is not, there.
 
     late_exaggeration : float, default=1.0
         Factor on the attractive forces after early exaggeration. Above 1 clusters are denser and

@@ -30,8 +30,8 @@ METHODS = ("auto", "barnes_hut", "fft", "exact")
 # How neighbours can be searched.
 NEIGHBOR_MODES = ("auto", "exact", "approximate")
 
-# Dimensions that the tree and the force kernels are compiled for.
-MAX_COMPONENTS = 3
+# Most dimensions of a map that the tree and the grid have; all pairs take any number.
+MAX_COMPONENTS = {"barnes_hut": 3, "fft": 2}
 
 # Far more than anyone waits for, and sums of such counts fit the native core's integers.
 MAX_ITERATIONS = 2**31 - 1
@@ -214,11 +214,12 @@ def check_pair(name: str, value: Any, allowed: Interval) -> None:
 
 def check_method(method: str, n_components: int) -> None:
     """Check that the method works in so many dimensions."""
-    limit = 2 if method == "fft" else MAX_COMPONENTS
+    limit = MAX_COMPONENTS.get(method, n_components)
     if n_components > limit:
         raise ValueError(
             f"'n_components' should be inferior to {limit + 1} for method={method!r}; got "
-            f"n_components={n_components}"
+            f"n_components={n_components}. Use method='auto', which takes what there is for so "
+            "many, or method='exact', which has no limit"
         )
 
 

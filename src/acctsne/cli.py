@@ -303,6 +303,13 @@ def check_outputs(options: argparse.Namespace) -> None:
         io.check_output(Path(options.output))
     for kind in wanted:
         check_picture(getattr(options, kind), kinds[kind])
+    dimensions = estimator_parameters(options).get("n_components", 2)
+    drawn = [f"--{kind}" for kind in wanted if kind != "map"]
+    if drawn and dimensions not in (2, 3):
+        options.usage_error(
+            f"{' and '.join(drawn)}: only maps of 2 and 3 dimensions can be drawn; got "
+            f"--n-components {dimensions}. Write the map with -o"
+        )
     if options.checkpoint is not None:
         check_checkpoint(options)
     elif options.resume:

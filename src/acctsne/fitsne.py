@@ -139,12 +139,11 @@ def run(request: Request, threads: int) -> Result:
     _say_what_is_ignored(request)
     settings = request.settings
     n, dimensions, iterations = (int(settings[key]) for key in ("n", "no_dims", "max_iter"))
-    exact, tree = settings["theta"] == 0, settings["nbody_algo"] == BARNES_HUT
     embedding = Embedding(
         _affinities(request, threads),
         "random" if request.init is None else request.init,
         n_components=dimensions,
-        method="exact" if exact else "barnes_hut" if tree else "fft",
+        method=_method(settings),
         angle=settings["theta"],  # more accurate than FIt-SNE's, which compares half as wide a cell
         dof=settings["df"],
         n_jobs=threads,
@@ -218,10 +217,13 @@ def _reals(file: BinaryIO, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
 def _check(request: Request) -> None:
     settings = request.settings
     n, dimensions = settings["n"], settings["no_dims"]
-    tree_or_exact = settings["theta"] == 0 or settings["nbody_algo"] == BARNES_HUT
-    limit = MAX_COMPONENTS if tree_or_exact else 2
+    limit = MAX_COMPONENTS.get(_method(settings), dimensions)
     if not 1 <= dimensions <= limit:
-        raise DataError(f"no_dims is {dimensions}; 1 to {limit} are possible with this nbody_algo")
+        raise DataError(
+            f"no_dims is {dimensions}; it must be at least 1, and at most "
+            f"{MAX_COMPONENTS['fft']} with the grid and {MAX_COMPONENTS['barnes_hut']} with "
+            "nbody_algo 1, the tree; there is no limit with theta 0"
+        )
     if not 0 <= settings["theta"] <= 1:
         raise DataError(f"theta is {settings['theta']:g}; it must be between 0 and 1")
     if settings["max_iter"] < 1:
@@ -246,10 +248,16 @@ def _check(request: Request) -> None:
     check_array(request.X, ensure_min_samples=2, input_name="X")
 
 
+def _method(settings: dict[str, Any]) -> str:
+    if settings["theta"] == 0:
+        return "exact"
+    return "barnes_hut" if settings["nbody_algo"] == BARNES_HUT else "fft"
+
+
 def _say_what_is_ignored(request: Request) -> None:
     settings = request.settings
     note("neighbours are exact: knn_algo, n_trees and search_k are ignored")
-    if settings["theta"] > 0 and settings["nbody_algo"] != BARNES_HUT:
+    if _method(settings) == "fft":
         note(
             "the grid is made for a force error of 2 %: theta, nterms, intervals_per_integer and "
             "min_num_intervals are ignored"

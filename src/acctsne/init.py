@@ -17,7 +17,7 @@ from acctsne._multilevel import multilevel_coordinates
 from acctsne._pca import principal_components
 from acctsne._spectral import spectral_coordinates
 from acctsne._threads import effective_threads
-from acctsne._validate import MAX_COMPONENTS, check_layout_dtype
+from acctsne._validate import check_layout_dtype
 
 __all__ = ["multilevel", "pca", "random", "spectral"]
 
@@ -36,8 +36,8 @@ def pca(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data; a sparse matrix is never made dense as a whole.
     n_components : int, default=2
-        Dimension of the layout. Axes beyond those that X has are zero, up to the tiny moves that
-        part coincident points.
+        Dimension of the layout. Axes beyond those that X has are noise, a hundredth of the first
+        one's size.
     dtype : numpy.float32 or numpy.float64, default=numpy.float32
         Precision of the result.
     n_jobs : int, default=None
@@ -160,7 +160,7 @@ def multilevel(
     affinities : Affinities
         Those that are to be embedded.
     n_components : int, default=2
-        Dimension of the layout: 1, 2 or 3.
+        Dimension of the layout.
     dtype : numpy.float32 or numpy.float64, default=numpy.float32
         Precision of the result.
     n_jobs : int, default=None
@@ -181,8 +181,6 @@ def multilevel(
     """
     _check_affinities(affinities)
     _check_n_components(n_components)
-    if n_components > MAX_COMPONENTS:
-        raise ValueError(f"n_components must be at most {MAX_COMPONENTS}; got {n_components}")
     checked_dtype = check_layout_dtype(dtype)
     threads = effective_threads(n_jobs)
     coordinates = multilevel_coordinates(affinities.to_scipy(), n_components, threads)

@@ -18,7 +18,7 @@ from acctsne._dof import Dof, check_dof
 from acctsne._search import exact_neighbors
 from acctsne._similarity import Similarity
 from acctsne._threads import effective_threads
-from acctsne._validate import MAX_COMPONENTS, METHODS, check_layout_dtype
+from acctsne._validate import METHODS, check_layout_dtype, check_method
 
 __all__ = [
     "affinities",
@@ -204,6 +204,7 @@ def force_error(
     layout = np.ascontiguousarray(Y, dtype=check_layout_dtype(dtype))
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    check_method(method, Y.shape[1])
     shape = check_dof(dof, Y.shape[1], "force_error")
     kind = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
     n = len(Y)
@@ -310,10 +311,6 @@ def _check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
     checked: npt.NDArray[np.float64] = check_array(
         Y, dtype=np.float64, order="C", ensure_min_samples=2, input_name="Y"
     )
-    if checked.shape[1] > MAX_COMPONENTS:
-        raise ValueError(
-            f"Y has {checked.shape[1]} columns; embeddings of 1 to {MAX_COMPONENTS} are supported"
-        )
     return checked
 
 
