@@ -252,7 +252,10 @@ class TestErrors:
         [
             ({"n_components": 0}, "'n_components' parameter of Embedding .* Got 0"),
             ({"n_components": 2.5}, "'n_components' parameter of Embedding .* Got 2.5"),
-            ({"n_components": 4, "method": "barnes_hut"}, r"inferior to 4 for .* Use method='auto'"),
+            (
+                {"n_components": 4, "method": "barnes_hut"},
+                r"inferior to 4 for .* Use method='auto'",
+            ),
             ({"n_components": 3, "method": "fft"}, r"inferior to 3 for method='fft'; got .*=3"),
             ({"method": "magic"}, "'method' parameter of Embedding .* Got 'magic'"),
             ({"angle": -0.1}, "'angle' parameter of Embedding .* Got -0.1"),

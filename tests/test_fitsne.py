@@ -251,7 +251,10 @@ def test_affinities(X: Array) -> None:
     ("changed", "said"),
     [
         ({"no_dims": 3}, "no_dims is 3; it must be at least 1, and at most 2 with the grid"),
-        ({"no_dims": 4, "nbody_algo": 1}, "no_dims is 4; it must be at least 1, and at most 2 with the grid and 3"),
+        (
+            {"no_dims": 4, "nbody_algo": 1},
+            "no_dims is 4; it must be at least 1, and at most 2 with the grid and 3",
+        ),
         ({"perplexity": 80.0}, "perplexity 80: it must be positive and at most 66.3333"),
         ({"perplexity": -1.0}, "perplexity is negative, so sigma (-1) must be positive"),
         ({"perplexity_list": [10.0, 90.0]}, "perplexity 90"),
