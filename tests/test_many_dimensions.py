@@ -77,7 +77,12 @@ def test_gradient_is_the_derivative(X: Array, dims: int, dof: Any, dtype: npt.DT
 @pytest.mark.parametrize("start", ["pca", "random"])
 def test_scikit_learns_divergence_is_beaten(start: str) -> None:
     X = load_iris().data
-    settings = {"n_components": 4, "method": "exact", "init": start, "random_state": 0}
+    settings: dict[str, Any] = {
+        "n_components": 4,
+        "method": "exact",
+        "init": start,
+        "random_state": 0,
+    }
     theirs = manifold.TSNE(**settings).fit_transform(X)
     ours = TSNE(**settings, dof="sklearn").fit_transform(X)
     P = Affinities.from_data(X, n_neighbors=149, dtype=np.float64)

@@ -145,10 +145,6 @@ class TestBadInput:
             with pytest.raises(ValueError, match=r"NaN|infinity"):
                 figure()
 
-    def test_too_many_dimensions(self) -> None:
-        with pytest.raises(ValueError, match="4 columns; embeddings of 1 to 3"):
-            quality.exact_z(np.zeros((5, 4)))
-
     def test_not_a_table(self) -> None:
         with pytest.raises(ValueError, match="2D array"):
             quality.exact_z(np.zeros(5))

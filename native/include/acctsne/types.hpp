@@ -1,4 +1,4 @@
-// Sizes, ids and the step clock that every step shares.
+// Sizes, ids, dimensions and the step clock that every step shares.
 #pragma once
 
 #include <chrono>
