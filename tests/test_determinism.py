@@ -68,7 +68,7 @@ def test_threads_do_not_change_a_bit_of_other_metrics(
     tsne = TSNE(metric=metric, metric_params=params, method=method, perplexity=30)
     found = set()
     for threads in (1, 2, 3, 2, 3):
-        indices, squared, _ = find_neighbors(check_problem(tsne.set_params(n_jobs=threads), X))
+        indices, squared, *_ = find_neighbors(check_problem(tsne.set_params(n_jobs=threads), X))
         found.add(indices.tobytes() + squared.tobytes())
     assert len(found) == 1
 

@@ -27,7 +27,7 @@ def given(**parameters: Any) -> TSNE:
 
 
 def affinities_by(tsne: TSNE, X: Any) -> Array:
-    indices, squared, _ = find_neighbors(check_problem(tsne, X))
+    indices, squared, *_ = find_neighbors(check_problem(tsne, X))
     P = joint_probabilities(indices, squared, Similarity("gaussian", (float(tsne.perplexity),)), 2)
     dense: Array = P.to_scipy().toarray()
     return dense
@@ -129,7 +129,7 @@ def test_zero_distances_are_neighbors() -> None:
     # Duplicates are stored zeros in the graph; they are neighbours, not missing entries.
     X = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 2, axis=0)
     graph = kneighbors_graph(X, 17, mode="distance", include_self=True)
-    indices, squared, _ = find_neighbors(check_problem(given(perplexity=5), graph))
+    indices, squared, *_ = find_neighbors(check_problem(given(perplexity=5), graph))
     np.testing.assert_array_equal(indices[:, 0], np.arange(60) ^ 1)
     assert not squared[:, 0].any()
 
@@ -158,14 +158,14 @@ class TestTooFew:
     def test_fewer_than_wanted_but_enough(self, X: Array) -> None:
         graph = kneighbors_graph(X, 12, mode="distance")
         with pytest.warns(UserWarning, match=r"12 neighbours and perplexity 7 calls for 22: 12"):
-            indices, _, _ = find_neighbors(check_problem(given(), graph))
+            indices, *_ = find_neighbors(check_problem(given(), graph))
         assert indices.shape == (N, 12)
 
     def test_the_smallest_row_decides(self, X: Array) -> None:
         graph = kneighbors_graph(X, 20, mode="distance").tolil()
         graph[31, graph.rows[31][:9]] = 0
         with pytest.warns(UserWarning, match=r"row 31 .* has 11 neighbours.* 22: 11 are used"):
-            indices, _, _ = find_neighbors(check_problem(given(), graph.tocsr()))
+            indices, *_ = find_neighbors(check_problem(given(), graph.tocsr()))
         assert indices.shape == (N, 11)
 
     def test_fewer_than_the_perplexity_needs(self, X: Array) -> None:

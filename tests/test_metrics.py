@@ -143,7 +143,7 @@ def test_affinities_do_not_depend_on_who_computes(metric: str, sparse: bool) -> 
         (given, pairwise_distances(X, metric=metric)),
         (direct, csr_matrix(X) if sparse else X),
     ]:
-        indices, squared, _ = find_neighbors(check_problem(tsne, data))
+        indices, squared, *_ = find_neighbors(check_problem(tsne, data))
         P.append(
             joint_probabilities(indices, squared, Similarity("gaussian", (8.0,)), 2)
             .to_scipy()

@@ -21,8 +21,8 @@ Array = npt.NDArray[Any]
 
 
 def native(X: Array, k: int, threads: int = 2) -> tuple[Array, Array]:
-    indices, squared, scale = exact_neighbors(X, k, True, threads)
-    unscaled: Array = np.asarray(squared, dtype=np.float64) / scale**2
+    indices, squared, frame = exact_neighbors(X, k, True, threads)
+    unscaled: Array = np.asarray(squared, dtype=np.float64) / frame.scale**2
     return np.asarray(indices), unscaled
 
 
@@ -93,10 +93,10 @@ def test_duplicates_are_neighbors_of_each_other() -> None:
 def test_unit_of_the_data_does_not_matter(factor: float) -> None:
     X = np.random.default_rng(0).normal(size=(300, 4))
     expected, expected_squared = native(X, 15)
-    indices, squared, scale = exact_neighbors(X * factor, 15, True, 2)
+    indices, squared, frame = exact_neighbors(X * factor, 15, True, 2)
     np.testing.assert_array_equal(indices, expected)
     ratio = np.asarray(squared) / expected_squared
-    np.testing.assert_allclose(ratio, (factor * scale) ** 2, rtol=1e-9)
+    np.testing.assert_allclose(ratio, (factor * frame.scale) ** 2, rtol=1e-9)
 
 
 class TestOffset:

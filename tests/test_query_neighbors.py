@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne._neighbors import query_neighbors
+from acctsne._projection import Frame, find_frame
 
 Array = npt.NDArray[Any]
 
@@ -104,6 +105,17 @@ def test_unit_of_the_data_does_not_matter(scale: float) -> None:
     found = query_neighbors(reference * scale, queries * scale, 10)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_allclose(found[1], expected[1] * scale, rtol=1e-12)
+
+
+@pytest.mark.parametrize("features", [3, 200])
+def test_the_frame_does_not_matter(features: int) -> None:
+    reference, queries = reference_and_queries(features)
+    expected = query_neighbors(reference, queries, 10)
+    # One that was found for more neighbours, and a poor one: no axes, far off the centre.
+    for frame in (find_frame(reference, 500), Frame(1.0, np.full(features, 7.0), None)):
+        found = query_neighbors(reference, queries, 10, frame=frame)
+        for array, again in zip(expected, found, strict=True):
+            assert array.tobytes() == again.tobytes()
 
 
 def test_mixed_precision_and_sparse() -> None:

@@ -1,5 +1,6 @@
 """New points into a finished map: TSNE.transform, and the estimator in a file."""
 
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import openTSNE
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array, csr_matrix, issparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
@@ -18,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from acctsne import TSNE, Affinities
+from acctsne._projection import Frame, find_frame
 
 Array = npt.NDArray[Any]
 
@@ -230,6 +233,46 @@ def row_of_perplexity(d2: Array, k: int, perplexity: float) -> Array:
     weights = np.zeros(len(d2))
     weights[nearest] = p
     return weights
+
+
+class TestFrameOfTheFit:
+    """Transform goes on with the axes that the fit's search found, and ends in the same bits."""
+
+    @pytest.mark.parametrize("metric", ["euclidean", "cosine", "minkowski", "manhattan"])
+    def test_same_places_without_it(self, X: Array, new: Array, metric: str) -> None:
+        tsne = small(metric=metric).fit(X)
+        with_frame = tsne.transform(new)
+        assert (tsne._fit_frame is None) == (metric == "manhattan")
+        tsne._fit_frame = None
+        np.testing.assert_array_equal(tsne.transform(new), with_frame)
+
+    def test_is_not_found_again(
+        self, new: Array, fitted: TSNE, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        searches: list[int] = []
+
+        def counted(X: Array, n_neighbors: int) -> Frame:
+            searches.append(len(X))
+            return find_frame(X, n_neighbors)
+
+        monkeypatch.setattr("acctsne._search.find_frame", counted)
+        pickled = pickle.loads(pickle.dumps(fitted))
+        np.testing.assert_array_equal(pickled.transform(new), fitted.transform(new))
+        assert searches == []
+        assert clone(fitted).fit(new)._fit_frame is not None
+        assert searches == [len(new)]
+
+    def test_is_left_when_the_metric_changes(self, X: Array, new: Array) -> None:
+        # By cosine the search has one more column.
+        tsne = small().fit(X).set_params(metric="cosine")
+        changed = tsne.transform(new)
+        tsne._fit_frame = None
+        np.testing.assert_array_equal(tsne.transform(new), changed)
+
+    def test_a_fit_without_one_forgets_it(self, X: Array) -> None:
+        tsne = small(init="random").fit(X)
+        tsne.fit(Affinities.from_data(X, perplexity=10))
+        assert tsne._fit_frame is None
 
 
 class TestInScikitLearn:

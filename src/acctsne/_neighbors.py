@@ -15,6 +15,7 @@ from acctsne._graph import check_graph, graph_neighbors
 from acctsne._metrics import dense_if_small, distances_from, euclidean_form, native_metric
 from acctsne._other_metrics import BAD_METRIC, other_neighbors, other_query
 from acctsne._progress import logger, progress_bar, shown_log
+from acctsne._projection import Frame
 from acctsne._search import Found, exact_query, search
 from acctsne._threads import effective_threads, limited_libraries
 from acctsne._validate import NEIGHBOR_MODES, Problem
@@ -101,7 +102,7 @@ def nearest_neighbors(
     _check_count(n_neighbors, data.shape[0] - 1, "n_samples - 1")
 
     with shown_log(verbose):
-        return _nearest_neighbors(
+        result, _ = _nearest_neighbors(
             data,
             int(n_neighbors),
             metric,
@@ -112,6 +113,7 @@ def nearest_neighbors(
             verbose,
             data.dtype == np.float64,
         )
+    return result
 
 
 def query_neighbors(
@@ -123,12 +125,14 @@ def query_neighbors(
     metric_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    frame: Frame | None = None,
 ) -> Neighbors:
     """Find the exact nearest neighbours of each query among the reference rows.
 
     Returns indices and distances, of shape (n_queries, n_neighbors), nearest first; for metrics
     that run natively, ties go to the lower index, and what a query gets does not depend on the
-    others. A query that is also in the reference finds itself.
+    others. A query that is also in the reference finds itself. `frame` is what an earlier search of
+    the same reference by the same metric found; without it, it is found again.
 
     Examples
     --------
@@ -160,7 +164,7 @@ def query_neighbors(
     query_form = euclidean_form(asked.astype(dtype, copy=False), native, "queries")
     with progress_bar("queries", len(asked), "pt", verbose) as move_to:
         found = exact_query(
-            form.data, query_form.data, n_neighbors, dtype == np.float64, threads, move_to
+            form.data, query_form.data, n_neighbors, dtype == np.float64, threads, move_to, frame
         )
     distances = distances_from(found, query_form, among_themselves=False)
     return found.indices, distances
@@ -173,13 +177,14 @@ class SquaredNeighbors(NamedTuple):
     squared_distances: npt.NDArray[Any]
     unit: float  # they are the squares of the distances times this
     recall: float
+    frame: Frame | None  # of the native search; None if another one found them
 
 
 def find_neighbors(
     problem: Problem,
     verbose: int = 0,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float]:
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float, Frame | None]:
     """Find the neighbours that the problem asks for.
 
     Returns
@@ -190,15 +195,17 @@ def find_neighbors(
         Up to one common factor, which the perplexity search does not see.
     recall : float
         1.0 if they are exact, otherwise an estimate.
+    frame : Frame or None
+        Of the native search, for `query_neighbors`.
     """
     if problem.metric == "precomputed":
         found = graph_neighbors(problem.X, problem.n_neighbors, problem.perplexity)
-        return *squares(*found, problem.dtype)[:2], 1.0
+        return *squares(*found, problem.dtype)[:2], 1.0, None
     all_pairs = problem.method == "exact"
     if all_pairs and native_metric(problem.metric, problem.metric_params) is None:
         with limited_libraries(problem.threads):
-            return *squares(*_from_all_pairs(problem), problem.dtype)[:2], 1.0
-    indices, squared, _, recall = squared_neighbors(
+            return *squares(*_from_all_pairs(problem), problem.dtype)[:2], 1.0, None
+    indices, squared, _, recall, frame = squared_neighbors(
         problem.X,
         problem.n_neighbors,
         problem.metric,
@@ -209,7 +216,7 @@ def find_neighbors(
         check_random_state(random_state),
         verbose,
     )
-    return indices, squared, recall
+    return indices, squared, recall, frame
 
 
 def squared_neighbors(
@@ -235,11 +242,14 @@ def squared_neighbors(
     if native == "euclidean" and not issparse(X):
         # Squares as the search has them, without a root in between.
         found = _search_natively(X, n_neighbors, mode, in_double, threads, random, verbose)
-        return SquaredNeighbors(found.indices, found.squared_distances, found.scale, found.recall)
-    result = _nearest_neighbors(
+        return SquaredNeighbors(
+            found.indices, found.squared_distances, found.scale, found.recall, found.frame
+        )
+    result, frame = _nearest_neighbors(
         X, n_neighbors, metric, metric_params, mode, threads, random, verbose, in_double
     )
-    return SquaredNeighbors(*squares(result.indices, result.distances, dtype), result.recall)
+    squared = squares(result.indices, result.distances, dtype)
+    return SquaredNeighbors(*squared, result.recall, frame)
 
 
 def _nearest_neighbors(
@@ -252,10 +262,10 @@ def _nearest_neighbors(
     random: np.random.RandomState,
     verbose: int,
     in_double: bool,
-) -> NearestNeighborsResult:
-    """Find neighbours of checked data by whichever search serves the metric."""
+) -> tuple[NearestNeighborsResult, Frame | None]:
+    """Find neighbours of checked data by whichever search serves the metric, and its frame."""
     if metric == "precomputed":
-        return NearestNeighborsResult(*graph_neighbors(X, n_neighbors), "exact", 1.0)
+        return NearestNeighborsResult(*graph_neighbors(X, n_neighbors), "exact", 1.0), None
     native = native_metric(metric, metric_params)
     if native is not None:
         X = dense_if_small(X)
@@ -265,11 +275,12 @@ def _nearest_neighbors(
         )
         distances = distances.astype(X.dtype, copy=False)
         _log_recall(mode, recall)
-        return NearestNeighborsResult(indices, distances, mode, recall)
+        return NearestNeighborsResult(indices, distances, mode, recall), None
     form = euclidean_form(X, native)
     found = _search_natively(form.data, n_neighbors, mode, in_double, threads, random, verbose)
     distances = distances_from(found, form, among_themselves=True)
-    return NearestNeighborsResult(found.indices, distances, found.mode, found.recall)
+    result = NearestNeighborsResult(found.indices, distances, found.mode, found.recall)
+    return result, found.frame
 
 
 def _search_natively(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
-from acctsne._projection import MAX_AXES, find_frame
+from acctsne._projection import MAX_AXES, Frame, find_frame
 from acctsne._threads import limited_libraries
 
 Progress = Callable[[int], None] | None
@@ -36,9 +36,14 @@ class Found:
 
     indices: npt.NDArray[np.int32]
     squared_distances: npt.NDArray[Any]
-    scale: float
+    frame: Frame  # in which other rows can be searched for too
     mode: str = "exact"
     recall: float = 1.0
+
+    @property
+    def scale(self) -> float:
+        """By what the data was multiplied: 1 unless squares would overflow or vanish."""
+        return self.frame.scale
 
 
 def chosen_mode(mode: str, n_samples: int, n_features: int) -> str:
@@ -77,7 +82,7 @@ def search(
         threads,
         progress,
     )
-    return Found(indices, squared, frame.scale, "approximate", recall)
+    return Found(indices, squared, frame, "approximate", recall)
 
 
 def exact_neighbors(
@@ -86,11 +91,11 @@ def exact_neighbors(
     in_double: bool,
     threads: int,
     progress: Progress = None,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float]:
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], Frame]:
     """Find the exact neighbours of every row of a dense C-contiguous array.
 
-    Returns indices, squared distances, and the scale: squared distances are those of X times it, 1
-    unless they would overflow or vanish.
+    Returns indices, squared distances, and the frame: squared distances are those of X times its
+    scale, 1 unless they would overflow or vanish.
     """
     with limited_libraries(_blas_threads(X, threads)):
         frame = find_frame(X, n_neighbors)
@@ -105,7 +110,7 @@ def exact_neighbors(
         threads,
         progress,
     )
-    return indices, squared, frame.scale
+    return indices, squared, frame
 
 
 def exact_query(
@@ -115,10 +120,14 @@ def exact_query(
     in_double: bool,
     threads: int,
     progress: Progress = None,
+    frame: Frame | None = None,
 ) -> Found:
-    """Find the exact neighbours of each query among the rows of X; both of one dtype."""
+    """Find the exact neighbours of each query among the rows of X; both of one dtype.
+
+    A frame that is known need not be found again. Which one it is has no influence on the result.
+    """
     with limited_libraries(_blas_threads(X, threads)):
-        frame = find_frame(X, n_neighbors)
+        frame = frame or find_frame(X, n_neighbors)
         largest = float(np.abs(queries).max()) * frame.scale
         if largest > MAX_QUERY:
             raise ValueError(
@@ -140,7 +149,7 @@ def exact_query(
         threads,
         progress,
     )
-    return Found(indices, squared, frame.scale)
+    return Found(indices, squared, frame)
 
 
 def _blas_threads(X: npt.NDArray[Any], threads: int) -> int:

@@ -12,6 +12,7 @@ from acctsne import _core
 from acctsne._dof import output_kernel
 from acctsne._neighbors import query_neighbors
 from acctsne._progress import progress_bar
+from acctsne._projection import Frame
 from acctsne._threads import effective_threads
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def place_samples(tsne: "TSNE", X: Any) -> npt.NDArray[Any]:
         tsne.metric_params,
         threads,
         tsne.verbose,
+        frame_of_fit(tsne),
     )
     known = known_rows(tsne._fit_X, X, indices, distances, tsne.metric)
     placed = np.empty((len(indices), positions.shape[1]), positions.dtype)
@@ -59,6 +61,12 @@ def place_samples(tsne: "TSNE", X: Any) -> npt.NDArray[Any]:
             progress=move_to,
         )
     return placed
+
+
+def frame_of_fit(tsne: "TSNE") -> Frame | None:
+    """Return the frame that fit found, unless it is of another metric than the present one."""
+    metric, frame = tsne._fit_frame or (None, None)
+    return frame if metric == tsne.metric else None
 
 
 def place_new_points(
@@ -123,6 +131,7 @@ def neighbors_in_map(
     metric_params: dict[str, Any] | None,
     threads: int,
     verbose: int = 0,
+    frame: Frame | None = None,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Find the nearest samples of the map, nearest first; X_new are distances if precomputed."""
     if metric == "precomputed":
@@ -136,6 +145,7 @@ def neighbors_in_map(
         metric_params=metric_params,
         n_jobs=threads,
         verbose=verbose,
+        frame=frame,
     )
 
 

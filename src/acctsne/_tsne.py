@@ -26,6 +26,7 @@ from acctsne._embedding import Callback, Embedding
 from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
 from acctsne._progress import StageTimer, logger, progress_bar, shown_log
+from acctsne._projection import Frame
 from acctsne._schedule import PerPhase, make_schedule
 from acctsne._similarity import Similarity
 from acctsne._sklearn_callbacks import CallbackSupportMixin, FitTasks, with_callbacks
@@ -274,6 +275,9 @@ class TSNE(
     learning_rate_: float
     timings_: dict[str, float]
 
+    # The metric and the frame of fit's neighbour search; None where transform() has to find one.
+    _fit_frame: tuple[Any, Frame] | None = None
+
     def __init__(
         self,
         n_components: int = 2,
@@ -397,11 +401,11 @@ class TSNE(
                 problem.threads,
                 _core.build_info()["simd_level"],
             )
-            descent = checkpoint.open(self, problem) if checkpoint else None
-            if descent is None:
-                descent = self._start(problem, timer)
-            # For transform(): the data that the map is of.
+            resumed = checkpoint.open(self, problem) if checkpoint else None
+            descent, frame = (resumed, None) if resumed else self._start(problem, timer)
+            # For transform(): the data that the map is of, and how it was searched.
             self._fit_X = None if isinstance(problem.X, Affinities) else problem.X
+            self._fit_frame = (self.metric, frame) if frame else None
             if tasks is not None:
                 callbacks.append(tasks)
                 tasks.begin()
@@ -410,8 +414,8 @@ class TSNE(
                 tasks.finish()
         return self.embedding_
 
-    def _start(self, problem: Problem, timer: StageTimer) -> Descent:
-        P, recall = self._affinities(problem, timer)
+    def _start(self, problem: Problem, timer: StageTimer) -> tuple[Descent, Frame | None]:
+        P, recall, frame = self._affinities(problem, timer)
         with timer.stage("init"):
             layout = initial_layout(problem, check_random_state(self.random_state), P)
         logger.info(
@@ -425,20 +429,22 @@ class TSNE(
             "force_error": self.force_error,
             "dof": self.dof,
         }
-        return Descent(Embedding._of(P, layout, settings, problem.threads), recall)
+        return Descent(Embedding._of(P, layout, settings, problem.threads), recall), frame
 
-    def _affinities(self, problem: Problem, timer: StageTimer) -> tuple[Affinities, float]:
-        """Return P, and the part of the neighbours that it knows."""
+    def _affinities(
+        self, problem: Problem, timer: StageTimer
+    ) -> tuple[Affinities, float, Frame | None]:
+        """Return P, the part of the neighbours that it knows, and the frame of their search."""
         if isinstance(problem.X, Affinities):
-            return problem.X, 1.0
+            return problem.X, 1.0, None
         with timer.stage("knn"):
-            *neighbors, recall = find_neighbors(problem, self.verbose, self.random_state)
+            *neighbors, recall, frame = find_neighbors(problem, self.verbose, self.random_state)
         similarity = Similarity("gaussian", (problem.perplexity,))
         # Handed over for good: together they are as large as P.
         P = joint_probabilities(
             neighbors.pop(0), neighbors.pop(0), similarity, problem.threads, timer
         )
-        return P, recall
+        return P, recall, frame
 
     def _optimize(
         self,
