@@ -5,6 +5,8 @@ import importlib
 import inspect
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import openTSNE
@@ -88,6 +90,19 @@ def test_what_a_page_links_to_exists(page: Path) -> None:
     # Images and pages; Sphinx checks the headings.
     for path in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / path).is_file(), path
+
+
+def test_every_picture_can_be_made_again(tmp_path: Path) -> None:
+    # A name that is none makes the program say which there are.
+    said = subprocess.run(
+        [sys.executable, ROOT / "docs" / "figures", "--data", tmp_path, "none"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stderr
+    (names,) = re.findall(r"there are (.*)", said)
+    pictures = {path.stem for path in (ROOT / "docs" / "images").glob("*.png")}
+    assert set(names.split(", ")) == pictures
 
 
 FROM_OTHERS = ROOT / "docs" / "from-other-packages.md"
