@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -13,8 +13,10 @@ from acctsne._embedding import Embedding
 from acctsne._progress import logger
 from acctsne._stopping import Watch
 from acctsne._store import incomplete, read_archive, write_archive
-from acctsne._tsne import TSNE
 from acctsne._validate import Problem
+
+if TYPE_CHECKING:
+    from acctsne._tsne import TSNE
 
 ARCHIVE_KIND = "checkpoint"
 
@@ -41,13 +43,13 @@ class Checkpoint:
         self._resume = resume
         self._identity: dict[str, Any] = {}
 
-    def fit(self, tsne: TSNE, X: Any) -> TSNE:
+    def fit(self, tsne: "TSNE", X: Any) -> "TSNE":
         """Fit an estimator, from where the file says if it is to be resumed."""
         tsne._validate_params()
         tsne._fit(X, checkpoint=self)
         return tsne
 
-    def open(self, tsne: TSNE, problem: Problem) -> Descent | None:
+    def open(self, tsne: "TSNE", problem: Problem) -> Descent | None:
         """Return what the file holds if the fit is to go on from there.
 
         Raises ValueError if it is of other data or parameters, in whose map it would not end.
