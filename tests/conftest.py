@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
 
-from acctsne import TSNE, quality
+from acctsne import TSNE, Affinities, quality
 
 Array = npt.NDArray[Any]
 
@@ -30,6 +30,24 @@ def digits() -> tuple[Array, Array]:
 def some_digits(digits: tuple[Array, Array]) -> tuple[Array, Array]:
     """The first 400 of them, for tests that need real data but not much of it."""
     return digits[0][:400], digits[1][:400]
+
+
+@pytest.fixture(scope="session", name="X")
+def few_digits(digits: tuple[Array, Array]) -> Array:
+    """The first 200 of them, of which P and P64 are."""
+    return digits[0][:200]
+
+
+@pytest.fixture(scope="session", name="P")
+def affinities_of_few_digits(X: Array) -> Affinities:
+    """Affinities of X at perplexity 10."""
+    return Affinities.from_data(X, perplexity=10)
+
+
+@pytest.fixture(scope="session", name="P64")
+def affinities_in_double(X: Array) -> Affinities:
+    """The same in double precision."""
+    return Affinities.from_data(X, perplexity=10, dtype=np.float64)
 
 
 @pytest.fixture(scope="session", name="some_digits_P")

@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from acctsne import _core
 from acctsne._affinities import Affinities, joint_probabilities
 from acctsne._similarity import Similarity
+from helpers import row_perplexities
 
 Array = npt.NDArray[Any]
 
@@ -21,13 +22,6 @@ def neighbors_of(X: Array, k: int) -> tuple[Array, Array]:
     """Neighbours by scikit-learn: indices and squared distances, without the sample itself."""
     distances, indices = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(X).kneighbors()
     return indices.astype(np.int32), np.square(distances)
-
-
-def row_perplexities(conditional: Array) -> Array:
-    p = conditional.astype(np.float64)
-    logs = np.log(p, where=p > 0, out=np.zeros_like(p))
-    perplexities: Array = np.exp(-(p * logs).sum(axis=1))
-    return perplexities
 
 
 @pytest.mark.parametrize("perplexity", [5.0, 30.0])

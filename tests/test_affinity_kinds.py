@@ -15,6 +15,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import kneighbors_graph
 
 from acctsne import Affinities, nearest_neighbors, quality
+from helpers import row_perplexities
 
 Array = npt.NDArray[Any]
 
@@ -75,12 +76,6 @@ def bisected(squared: Array, perplexity: float) -> Array:
         too_wide = row_perplexities(w / w.sum(axis=1, keepdims=True))[:, None] > perplexity
         low, high = np.where(too_wide, middle, low), np.where(too_wide, high, middle)
     return np.asarray(np.exp(low))
-
-
-def row_perplexities(conditional: Array) -> Array:
-    logs = np.log(conditional, where=conditional > 0, out=np.zeros_like(conditional))
-    perplexities: Array = np.exp(-(conditional * logs).sum(axis=1))
-    return perplexities
 
 
 @pytest.mark.parametrize("kind", KINDS)

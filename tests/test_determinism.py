@@ -13,11 +13,12 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, _core, build_info
-from acctsne._affinities import Affinities, csr_arrays, joint_probabilities
+from acctsne._affinities import Affinities, joint_probabilities
 from acctsne._neighbors import find_neighbors
 from acctsne._search import exact_neighbors
 from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
+from helpers import optimizer_at
 
 Array = npt.NDArray[Any]
 
@@ -93,11 +94,6 @@ def test_stages_on_more_points_than_any_chunk(dtype: npt.DTypeLike) -> None:
             expected = found
         for value, other in zip(found, expected, strict=True):
             assert value.tobytes() == other.tobytes()
-
-
-def optimizer_at(P: csr_matrix, Y: Array, method: str) -> Any:
-    kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
-    return kind(*csr_arrays(P.astype(Y.dtype)), Y, method, 0.5, 0.02)
 
 
 @pytest.mark.parametrize("init", ["pca", "random"])

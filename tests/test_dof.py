@@ -9,9 +9,15 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import squareform
 from sklearn.manifold import _t_sne as sklearn_tsne
 
-from acctsne import TSNE, _core, quality
-from acctsne._affinities import csr_arrays
-from acctsne._dof import output_kernel
+from acctsne import TSNE, quality
+from helpers import (
+    finite_differences,
+    gradient_at,
+    optimizer_at,
+    plain_kl,
+    plain_similarity,
+    relative_error,
+)
 
 Array = npt.NDArray[Any]
 
@@ -27,51 +33,6 @@ METHODS_AND_DIMENSIONS = pytest.mark.parametrize(
 )
 
 
-def plain_similarity(Y: Array, dof: Any) -> Array:
-    """Unnormalised similarities of all pairs, from the documentation of `TSNE`."""
-    d2 = np.square(Y[:, None, :] - Y[None, :, :]).sum(axis=-1)
-    if dof == "sklearn":
-        student = max(Y.shape[1] - 1, 1)
-        q = (1 + d2 / student) ** (-(student + 1) / 2)
-    else:
-        q = (1 + d2 / dof) ** -dof
-    np.fill_diagonal(q, 0)
-    return np.asarray(q)
-
-
-def plain_kl(P: Array, Y: Array, dof: Any) -> float:
-    q = plain_similarity(Y, dof)
-    some = P > 0
-    return float((P[some] * np.log(P[some] * q.sum() / q[some])).sum())
-
-
-def finite_differences(P: Array, Y: Array, dof: Any) -> Array:
-    h = 1e-5  # truncation h^2 and rounding eps / h are both far below the 1e-6 asked for
-    gradient = np.empty_like(Y)
-    for at in np.ndindex(Y.shape):
-        forward, backward = Y.copy(), Y.copy()
-        forward[at] += h
-        backward[at] -= h
-        gradient[at] = (plain_kl(P, forward, dof) - plain_kl(P, backward, dof)) / (2 * h)
-    return gradient
-
-
-def optimizer_at(P: csr_matrix, Y: Array, method: str, dof: Any, angle: float = 0.5) -> Any:
-    kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
-    shape = output_kernel(dof, Y.shape[1])
-    return kind(*csr_arrays(P.astype(Y.dtype)), Y, method, angle, 0.02, *shape)
-
-
-def gradient_at(P: csr_matrix, Y: Array, method: str, dof: Any, angle: float = 0.5) -> Array:
-    attractive, repulsive, z = optimizer_at(P, Y, method, dof, angle).forces(threads=2)
-    gradient: Array = 4 * (attractive - repulsive / z)
-    return gradient
-
-
-def relative_error(found: Array, expected: Array) -> float:
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
-
-
 @DOFS
 @METHODS_AND_DIMENSIONS
 def test_gradient_is_the_derivative(
@@ -79,7 +40,7 @@ def test_gradient_is_the_derivative(
 ) -> None:
     P = quality.affinities(some_digits[0][:40], perplexity=8.0)
     Y = 3 * np.random.default_rng(dims).normal(size=(40, dims))
-    optimizer = optimizer_at(P, Y, method, dof, angle=0.0)
+    optimizer = optimizer_at(P, Y, method, angle=0.0, dof=dof)
     attractive, repulsive, z = optimizer.forces(threads=2)
     expected = finite_differences(P.toarray(), Y, dof)
     # A tree whose every cell is opened is exact; the grid has its own error, of the repulsion.
@@ -100,8 +61,8 @@ def test_float32_gradient_is_that_of_float64(
     some_digits_P: csr_matrix, method: str, dims: int, dof: Any
 ) -> None:
     Y = (10 * np.random.default_rng(dims).normal(size=(400, dims))).astype(np.float32)
-    single = gradient_at(some_digits_P, Y, method, dof, angle=0.0)
-    double = gradient_at(some_digits_P, Y.astype(np.float64), method, dof, angle=0.0)
+    single = gradient_at(some_digits_P, Y, method, angle=0.0, dof=dof)
+    double = gradient_at(some_digits_P, Y.astype(np.float64), method, angle=0.0, dof=dof)
     assert single.dtype == np.float32
     assert relative_error(single, double) < 2**-11  # the precision that P is kept in
 
@@ -138,8 +99,8 @@ def test_gradient_is_that_of_opentsne(some_digits_P: csr_matrix, dof: float, dim
         Y, some_digits_P, dof, {"theta": 0.0}, should_eval_error=True
     )
     # Their gradient lacks the factor 4.
-    assert relative_error(gradient_at(some_digits_P, Y, "exact", dof), 4 * gradient) < 1e-6
-    assert optimizer_at(some_digits_P, Y, "exact", dof).kl_divergence(2) == pytest.approx(
+    assert relative_error(gradient_at(some_digits_P, Y, "exact", dof=dof), 4 * gradient) < 1e-6
+    assert optimizer_at(some_digits_P, Y, "exact", dof=dof).kl_divergence(2) == pytest.approx(
         kl, rel=1e-6
     )
 

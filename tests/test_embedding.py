@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from acctsne import TSNE, Affinities, Embedding
+from helpers import assert_same_bits, plain_kl, start
 
 Array = npt.NDArray[Any]
 
@@ -21,40 +22,6 @@ METHODS_AND_DIMENSIONS = pytest.mark.parametrize(
         if (method, dims) != ("fft", 3)
     ],
 )
-
-
-@pytest.fixture(scope="module", name="X")
-def samples(digits: tuple[Array, Array]) -> Array:
-    return digits[0][:200]
-
-
-@pytest.fixture(scope="module", name="P")
-def affinities(X: Array) -> Affinities:
-    return Affinities.from_data(X, perplexity=10)
-
-
-@pytest.fixture(scope="module", name="P64")
-def affinities_in_double(X: Array) -> Affinities:
-    return Affinities.from_data(X, perplexity=10, dtype=np.float64)
-
-
-def start(P: Affinities, **parameters: Any) -> Embedding:
-    return Embedding(P, "random", random_state=0, **parameters)
-
-
-def assert_same_bits(one: Embedding, other: Embedding) -> None:
-    assert one.n_iter == other.n_iter
-    np.testing.assert_array_equal(one.positions, other.positions)
-    assert one.kl() == other.kl()
-
-
-def plain_kl(P: Affinities, Y: Array, dof: float) -> float:
-    joint = P.to_scipy().toarray().astype(np.float64)
-    d2 = np.square(Y[:, None, :].astype(np.float64) - Y[None, :, :]).sum(axis=-1)
-    q = (1 + d2 / dof) ** -dof
-    np.fill_diagonal(q, 0)
-    some = joint > 0
-    return float((joint[some] * np.log(joint[some] * q.sum() / q[some])).sum())
 
 
 class TestCalls:
@@ -134,7 +101,7 @@ class TestKl:
     ) -> None:
         embedding = start(P64, n_components=dims, method=method, dof=dof)
         embedding.optimize(30, exaggeration=12).optimize(10)
-        expected = plain_kl(P64, embedding.positions, dof)
+        expected = plain_kl(P64.to_scipy().toarray(), embedding.positions, dof)
         assert embedding.kl(exact=True) == pytest.approx(expected, rel=1e-9)
         assert embedding.kl() == pytest.approx(expected, rel=1e-9 if method == "exact" else 0.01)
 
@@ -155,7 +122,7 @@ class TestKl:
             20,
             exaggeration=12,
             callback_every=5,
-            callbacks=lambda _, kl, Y: seen.append((kl, plain_kl(P64, Y, 1.0))),
+            callbacks=lambda _, kl, Y: seen.append((kl, plain_kl(P64.to_scipy().toarray(), Y))),
         )
         assert len(seen) == 4
         for kl, expected in seen:

@@ -7,47 +7,10 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_matrix
 
-from acctsne import _core, quality
-from acctsne._affinities import csr_arrays
+from acctsne import quality
+from helpers import finite_differences, gradient_at, optimizer_at, plain_kl, relative_error
 
 Array = npt.NDArray[Any]
-
-
-def optimizer_at(P: csr_matrix, Y: Array, method: str, angle: float = 0.5) -> Any:
-    """Make an optimiser with these positions, in the precision of Y."""
-    kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
-    return kind(*csr_arrays(P.astype(Y.dtype)), Y, method, angle, 0.02)
-
-
-def gradient_at(P: csr_matrix, Y: Array, method: str, angle: float = 0.5) -> Array:
-    attractive, repulsive, z = optimizer_at(P, Y, method, angle).forces(threads=2)
-    gradient: Array = 4 * (attractive - repulsive / z)
-    return gradient
-
-
-def plain_kl(P: Array, Y: Array) -> float:
-    """KL divergence by its definition, all pairs, nothing of acctsne."""
-    d2 = np.square(Y[:, None, :] - Y[None, :, :]).sum(axis=-1)
-    w = 1 / (1 + d2)
-    np.fill_diagonal(w, 0)
-    Q = w / w.sum()
-    some = P > 0
-    return float((P[some] * np.log(P[some] / Q[some])).sum())
-
-
-def finite_differences(P: Array, Y: Array) -> Array:
-    h = 1e-5  # truncation h^2 and rounding eps / h are both far below the 1e-6 asked for
-    gradient = np.empty_like(Y)
-    for at in np.ndindex(Y.shape):
-        forward, backward = Y.copy(), Y.copy()
-        forward[at] += h
-        backward[at] -= h
-        gradient[at] = (plain_kl(P, forward) - plain_kl(P, backward)) / (2 * h)
-    return gradient
-
-
-def relative_error(found: Array, expected: Array) -> float:
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
@@ -96,7 +59,9 @@ def test_barnes_hut_converges_to_exact(some_digits_P: csr_matrix, dims: int) -> 
     _, exact, exact_z = optimizer_at(some_digits_P, Y, "exact").forces(threads=2)
     errors = []
     for angle in [1.0, 0.5, 0.25, 0.1, 0.0]:
-        _, repulsive, z = optimizer_at(some_digits_P, Y, "barnes_hut", angle).forces(threads=2)
+        _, repulsive, z = optimizer_at(some_digits_P, Y, "barnes_hut", angle=angle).forces(
+            threads=2
+        )
         errors.append(relative_error(repulsive, exact))
         assert z == pytest.approx(exact_z, rel=max(0.1 * angle, 1e-12))
     assert errors == sorted(errors, reverse=True)

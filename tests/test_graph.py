@@ -10,10 +10,9 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbors_graph
 
 from acctsne import TSNE, nearest_neighbors
-from acctsne._affinities import joint_probabilities
 from acctsne._neighbors import find_neighbors
-from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
+from helpers import affinities_by
 
 Array = npt.NDArray[Any]
 
@@ -24,13 +23,6 @@ K = 22  # int(3 * 7 + 1)
 def given(**parameters: Any) -> TSNE:
     settings = {"metric": "precomputed", "init": "random", "perplexity": 7, "dtype": np.float64}
     return TSNE(**{**settings, **parameters})
-
-
-def affinities_by(tsne: TSNE, X: Any) -> Array:
-    indices, squared, *_ = find_neighbors(check_problem(tsne, X))
-    P = joint_probabilities(indices, squared, Similarity("gaussian", (float(tsne.perplexity),)), 2)
-    dense: Array = P.to_scipy().toarray()
-    return dense
 
 
 @pytest.fixture(name="X")

@@ -11,11 +11,10 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne import TSNE, init, quality
-from acctsne._affinities import joint_probabilities
 from acctsne._neighbors import find_neighbors
 from acctsne._search import exact_neighbors
-from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
+from helpers import affinities_by
 
 Array = npt.NDArray[Any]
 
@@ -28,16 +27,6 @@ def native(X: Array, k: int, threads: int = 2) -> tuple[Array, Array]:
 
 def found_by(tsne: TSNE, X: Any) -> tuple[Array, Array]:
     return find_neighbors(check_problem(tsne, X))[:2]
-
-
-def affinities_by(tsne: TSNE, X: Any) -> Array:
-    indices, squared = found_by(tsne, X)
-    dense: Array = (
-        joint_probabilities(indices, squared, Similarity("gaussian", (float(tsne.perplexity),)), 2)
-        .to_scipy()
-        .toarray()
-    )
-    return dense
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

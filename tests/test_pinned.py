@@ -6,29 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from acctsne import TSNE, Affinities, Embedding
+from acctsne import TSNE, Affinities
+from helpers import assert_same_bits, start
 
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture(scope="module", name="X")
-def samples(digits: tuple[Array, Array]) -> Array:
-    return digits[0][:200]
-
-
-@pytest.fixture(scope="module", name="P")
-def affinities(X: Array) -> Affinities:
-    return Affinities.from_data(X, perplexity=10)
-
-
-def start(P: Affinities, **parameters: Any) -> Embedding:
-    return Embedding(P, "random", random_state=0, **parameters)
-
-
-def assert_same_bits(one: Embedding, other: Embedding) -> None:
-    assert one.n_iter == other.n_iter
-    np.testing.assert_array_equal(one.positions, other.positions)
-    assert one.kl() == other.kl()
 
 
 class TestPinned:

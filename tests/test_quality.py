@@ -11,16 +11,9 @@ from scipy.stats import mode
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne import quality
+from helpers import plain_kl
 
 Array = npt.NDArray[Any]
-
-
-def plain_kl(P: Array, Y: Array) -> float:
-    w = 1 / (1 + cdist(Y, Y, "sqeuclidean"))
-    np.fill_diagonal(w, 0)
-    Q = w / w.sum()
-    some = P > 0
-    return float((P[some] * np.log(P[some] / Q[some])).sum())
 
 
 @pytest.fixture
