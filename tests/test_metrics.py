@@ -1,5 +1,6 @@
 """Neighbours by other metrics than the Euclidean."""
 
+import re
 import sys
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from acctsne import TSNE, nearest_neighbors
 from acctsne._affinities import joint_probabilities
-from acctsne._neighbors import find_neighbors
+from acctsne._neighbors import find_neighbors, query_neighbors
 from acctsne._similarity import Similarity
 from acctsne._validate import check_problem
 
@@ -181,11 +182,39 @@ class TestOthers:
         expected = np.sort(cdist(X, X, "chebyshev"), axis=1)[:, 1:8]
         np.testing.assert_allclose(found.distances, 2 * expected)
 
-    # Few samples: all pairs. Many: a tree of scikit-learn's.
-    @pytest.mark.parametrize(("value", "n"), [(-1.0, 20), (-1.0, 100), (np.nan, 20)])
-    def test_metric_that_gives_no_distance(self, value: float, n: int) -> None:
-        with pytest.raises(ValueError, match="negative or not finite"):
-            TSNE(metric=lambda _a, _b: value, perplexity=3).fit(skewed(n, 4))
+    @pytest.mark.parametrize(
+        "value", [np.nan, np.inf, -1.0, -2.0, "far", "1.5", None, 1j, [1.0]], ids=repr
+    )
+    def test_metric_that_gives_no_distance(self, value: Any) -> None:
+        X = skewed(100, 4)
+
+        def metric(a: Array, b: Array) -> Any:
+            pair = {float(a[0]), float(b[0])} == {float(X[7, 0]), float(X[9, 0])}
+            return value if pair else np.abs(a - b).sum()
+
+        said = rf"metric given is not correct: it gave {re.escape(repr(value))} for rows [79] and "
+        # All pairs, and a tree of scikit-learn's.
+        for method in ("exact", "barnes_hut"):
+            with pytest.raises(ValueError, match=said):
+                TSNE(metric=metric, method=method, perplexity=3).fit(X)
+        with pytest.raises(ValueError, match=said):
+            nearest_neighbors(X, 99, metric=metric)
+        with pytest.raises(ValueError, match=said):
+            query_neighbors(X, X[:10], 100, metric=metric)
+
+    def test_metric_that_never_gives_a_distance(self) -> None:
+        with pytest.raises(ValueError, match=r"it gave nan( for rows \d+ and \d+)? instead"):
+            nearest_neighbors(skewed(100, 4), 5, metric=lambda _a, _b: np.nan)
+        with pytest.raises(ValueError, match="it gave -3 instead"):
+            nearest_neighbors(csr_matrix(skewed(100, 4)), 5, metric=lambda _a, _b: -3)
+
+    def test_what_a_metric_raises_passes_through(self) -> None:
+        def metric(_a: Array, _b: Array) -> float:
+            raise ZeroDivisionError("of its own")
+
+        for method in ("exact", "barnes_hut"):
+            with pytest.raises(ZeroDivisionError, match="of its own"):
+                TSNE(metric=metric, method=method, perplexity=3).fit(skewed(100, 4))
 
     def test_unknown_metric(self) -> None:
         with pytest.raises(ValueError, match=r"metric must be .*; got 'crow'"):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 
 from acctsne._graph import check_graph, graph_neighbors
 from acctsne._metrics import dense_if_small, distances_from, euclidean_form, native_metric
-from acctsne._other_metrics import BAD_METRIC, other_neighbors, other_query
+from acctsne._other_metrics import NOT_CORRECT, CheckedMetric, other_neighbors, other_query
 from acctsne._progress import logger, progress_bar, shown_log
 from acctsne._projection import Frame
 from acctsne._search import Found, exact_query, search
@@ -312,10 +312,11 @@ def _log_recall(mode: str, recall: float) -> None:
 
 
 def _from_all_pairs(problem: Problem) -> Neighbors:
+    X, metric = problem.X, problem.metric
+    if callable(metric):
+        metric = CheckedMetric(metric, X)
     # Without n_jobs: with it, float32 data gives float32 distances instead of float64 ones.
-    distances = pairwise_distances(
-        problem.X, metric=problem.metric, **(problem.metric_params or {})
-    )
+    distances = pairwise_distances(X, metric=metric, **(problem.metric_params or {}))
     n = problem.n_samples
     # Every column but the diagonal, row by row.
     others = ~np.eye(n, dtype=bool)
@@ -331,7 +332,7 @@ def squares(
     Returns indices, squares, and the unit: these are the squares of the distances times it.
     """
     if not np.isfinite(distances).all() or (distances < 0).any():
-        raise ValueError(BAD_METRIC)
+        raise ValueError(f"{NOT_CORRECT}: it gave a distance that is negative or not finite")
     largest = float(distances.max(initial=0.0))
     # Squares can then neither overflow nor all vanish.
     unit = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0

@@ -1,10 +1,12 @@
 """Neighbours by metrics that the native search does not serve, and of large sparse matrices."""
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne._progress import logger
@@ -14,11 +16,8 @@ from acctsne._threads import limited_libraries
 # Up to here "auto" compares all pairs; beyond, it prefers pynndescent if that is installed.
 MODERATE_SAMPLES = 50_000
 
-# scikit-learn's words first.
-BAD_METRIC = (
-    "All distances should be positive, the metric given is not correct: it gave a distance that is "
-    "negative or not finite"
-)
+# scikit-learn's words.
+NOT_CORRECT = "All distances should be positive, the metric given is not correct"
 
 # Metrics that pynndescent has under the same name, with the same value.
 SHARED_METRICS = {
@@ -74,6 +73,40 @@ def other_neighbors(
     return indices, distances, "approximate", recall
 
 
+class CheckedMetric:
+    """A user's function, each of whose values is looked at.
+
+    scikit-learn's trees take NaN for far away, and stumble over negative numbers much later.
+    """
+
+    def __init__(self, metric: Callable[..., Any], X: Any) -> None:
+        self._metric = metric
+        self._X = X
+
+    def __call__(self, a: Any, b: Any, **parameters: Any) -> float:
+        """Return the distance of two samples, or say which ones have none."""
+        value = self._metric(a, b, **parameters)
+        try:
+            distance = np.nan if isinstance(value, str | bytes) else float(value)
+        except (TypeError, ValueError):
+            distance = np.nan
+        if not 0 <= distance < np.inf:
+            raise ValueError(
+                f"{NOT_CORRECT}: it gave {value!r}{self._named(a, b)} instead of a finite number "
+                "that is not negative"
+            )
+        return distance
+
+    def _named(self, a: Any, b: Any) -> str:
+        """Say which rows of X these are, if they are: trees also ask for their cells' centres."""
+        if issparse(self._X):
+            return ""
+        places = [np.flatnonzero((sample == self._X).all(axis=1)) for sample in (a, b)]
+        if not all(map(len, places)):
+            return ""
+        return f" for rows {places[0][0]} and {places[1][0]}"
+
+
 class _ScikitLearn:
     """All pairs, or a tree where scikit-learn has one for the metric."""
 
@@ -81,19 +114,15 @@ class _ScikitLearn:
         self, X: Any, k: int, metric: Any, metric_params: dict[str, Any] | None, threads: int
     ) -> None:
         params = dict(metric_params or {})
-        search = NearestNeighbors(
+        self._search = NearestNeighbors(
             n_neighbors=k,
-            metric=metric,
+            metric=CheckedMetric(metric, X) if callable(metric) else metric,
             p=params.pop("p", 2),  # where scikit-learn wants Minkowski's
             metric_params=params or None,
             # scikit-learn's ball tree gives other distances from run to run if threads share a
             # Mahalanobis metric.
             n_jobs=1 if metric == "mahalanobis" else threads,
-        )
-        try:
-            self._search = search.fit(X)
-        except SystemError as error:  # how its trees fail if distances are negative
-            raise ValueError(BAD_METRIC) from error
+        ).fit(X)
 
     def neighbors(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Find those of every sample, without itself."""
