@@ -54,13 +54,8 @@ public:
            const nb::object& progress, int threads) {
     require(std::all_of(report_every.begin(), report_every.end(), [](Size n) { return n >= 1; }),
             "report_every must be positive");
-    Phase phase;
-    phase.iterations = iterations;
-    phase.exaggeration = exaggeration;
-    phase.learning_rate = learning_rate;
-    phase.momentum = momentum;
-    phase.max_step = max_step;
-    phase.report_every = std::move(report_every);
+    const Phase phase{iterations, exaggeration, learning_rate,
+                      momentum,   max_step,     std::move(report_every)};
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
     const Observer observer = [&](const Report& report) {
       const nb::gil_scoped_acquire locked;
@@ -187,12 +182,7 @@ place(Input2<Real> map, Input2<PointId> neighbors, Input2<Real> weights, Input2<
   std::vector<Real> positions(initial.data(), initial.data() + initial.size());
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  Phase phase;
-  phase.iterations = iterations;
-  phase.exaggeration = exaggeration;
-  phase.learning_rate = learning_rate;
-  phase.momentum = momentum;
-  phase.max_step = max_step;
+  const Phase phase{iterations, exaggeration, learning_rate, momentum, max_step, {}};
   run_native(threads, poll, [&](ThreadTeam& team) {
     place_points<Real>({map.data(),
                         map_points,

@@ -181,6 +181,34 @@ std::vector<Real> make_cloud(Cloud cloud, Size count, int dims, std::uint64_t se
   return {points.begin(), points.end()};
 }
 
+// The squared distance of two points, in double.
+template <typename Real>
+double squared(const Real* a, const Real* b, int dims) {
+  double sum = 0;
+  for (int axis = 0; axis < dims; ++axis) {
+    const double difference = static_cast<double>(a[axis]) - static_cast<double>(b[axis]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+// The smallest box round all points.
+template <typename Real, int Dims>
+struct Extent {
+  Real lower[Dims];
+  Real upper[Dims];
+
+  explicit Extent(const std::vector<Real>& points) {
+    for (int axis = 0; axis < Dims; ++axis) {
+      lower[axis] = upper[axis] = points[at(axis)];
+      for (std::size_t c = at(axis); c < points.size(); c += Dims) {
+        lower[axis] = std::min(lower[axis], points[c]);
+        upper[axis] = std::max(upper[axis], points[c]);
+      }
+    }
+  }
+};
+
 // A symmetric matrix that sums to 1: rows in five groups, each naming `neighbors` rows of its own
 // group with random weights.
 template <typename Real>

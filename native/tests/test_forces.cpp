@@ -17,16 +17,6 @@ struct Repulsion {
   double z;
 };
 
-template <typename Real>
-double squared(const Real* a, const Real* b, int dims) {
-  double sum = 0;
-  for (int axis = 0; axis < dims; ++axis) {
-    const double difference = static_cast<double>(a[axis]) - static_cast<double>(b[axis]);
-    sum += difference * difference;
-  }
-  return sum;
-}
-
 template <typename Real, int Dims>
 Repulsion<double> naive_repulsion(const std::vector<Real>& points) {
   const Size n = static_cast<Size>(points.size()) / Dims;
@@ -67,17 +57,10 @@ Repulsion<Real> exact(const std::vector<Real>& points, int threads = 2) {
 template <typename Real, int Dims>
 Repulsion<Real> barnes_hut(const std::vector<Real>& points, double angle, int threads = 2) {
   ThreadTeam team(threads);
-  Real lower[Dims];
-  Real upper[Dims];
-  for (int axis = 0; axis < Dims; ++axis) {
-    lower[axis] = upper[axis] = points[at(axis)];
-    for (std::size_t c = at(axis); c < points.size(); c += Dims) {
-      lower[axis] = std::min(lower[axis], points[c]);
-      upper[axis] = std::max(upper[axis], points[c]);
-    }
-  }
+  const Extent<Real, Dims> extent(points);
   Tree<Real, Dims> tree;
-  tree.build(points.data(), static_cast<Size>(points.size()) / Dims, lower, upper, team);
+  tree.build(points.data(), static_cast<Size>(points.size()) / Dims, extent.lower, extent.upper,
+             team);
   tree.summarize(team);
   Repulsion<Real> result{std::vector<Real>(points.size()), 0};
   TreeRepulsion<Real, Dims> repulsion;

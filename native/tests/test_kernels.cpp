@@ -34,16 +34,6 @@ Csr<Real> make_rows() {
   return rows;
 }
 
-template <typename Real>
-double squared(const Real* a, const Real* b, int dims) {
-  double sum = 0;
-  for (int axis = 0; axis < dims; ++axis) {
-    const double difference = static_cast<double>(a[axis]) - static_cast<double>(b[axis]);
-    sum += difference * difference;
-  }
-  return sum;
-}
-
 // One bit at a time, from cell numbers worked out in Real as the kernel is specified to.
 template <typename Real, int Dims>
 MortonCode naive_code(const Real* point, const Real* lower, Real scale) {

@@ -29,16 +29,6 @@ const char* name_of(Method method) {
   return kNames[static_cast<int>(method)];
 }
 
-template <typename Real>
-double squared(const Real* a, const Real* b, int dims) {
-  double sum = 0;
-  for (int axis = 0; axis < dims; ++axis) {
-    const double difference = static_cast<double>(a[axis]) - static_cast<double>(b[axis]);
-    sum += difference * difference;
-  }
-  return sum;
-}
-
 // scikit-learn's in 3-D is the last.
 constexpr Similarity kSimilarities[] = {{1, 1}, {0.5, 0.5}, {0.8, 0.8}, {10, 10}, {1.5, 2}};
 

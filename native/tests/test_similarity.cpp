@@ -56,21 +56,13 @@ Forces<double> naive(const std::vector<Real>& points, double exponent) {
 
 template <typename Real, int Dims>
 Forces<Real> by(const RepulsionOptions& options, const std::vector<Real>& points, int threads = 2) {
-  Real lower[Dims];
-  Real upper[Dims];
-  for (int axis = 0; axis < Dims; ++axis) {
-    lower[axis] = upper[axis] = points[at(axis)];
-    for (std::size_t c = at(axis); c < points.size(); c += Dims) {
-      lower[axis] = std::min(lower[axis], points[c]);
-      upper[axis] = std::max(upper[axis], points[c]);
-    }
-  }
+  const Extent<Real, Dims> extent(points);
   ThreadTeam team(threads);
   const auto repulsion = make_repulsion<Real>(Dims, options);
   Forces<Real> result{std::vector<Real>(points.size())};
   StepSeconds seconds;
-  result.z = repulsion->forces(points.data(), static_cast<Size>(points.size()) / Dims, lower, upper,
-                               result.force.data(), seconds, team);
+  result.z = repulsion->forces(points.data(), static_cast<Size>(points.size()) / Dims, extent.lower,
+                               extent.upper, result.force.data(), seconds, team);
   CHECK(repulsion->used() == options.method);
   return result;
 }

@@ -13,16 +13,9 @@ namespace {
 
 template <typename Real, int Dims>
 void build(Tree<Real, Dims>& tree, const std::vector<Real>& points, ThreadTeam& team) {
-  Real lower[Dims];
-  Real upper[Dims];
-  for (int axis = 0; axis < Dims; ++axis) {
-    lower[axis] = upper[axis] = points[at(axis)];
-    for (std::size_t c = at(axis); c < points.size(); c += Dims) {
-      lower[axis] = std::min(lower[axis], points[c]);
-      upper[axis] = std::max(upper[axis], points[c]);
-    }
-  }
-  tree.build(points.data(), static_cast<Size>(points.size()) / Dims, lower, upper, team);
+  const Extent<Real, Dims> extent(points);
+  tree.build(points.data(), static_cast<Size>(points.size()) / Dims, extent.lower, extent.upper,
+             team);
   tree.summarize(team);
 }
 
