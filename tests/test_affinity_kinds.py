@@ -436,7 +436,7 @@ def test_a_row_of_vanishing_weights_goes_to_the_nearest() -> None:
         ({"neighbors": "some"}, ValueError, "neighbors must be .*got 'some'"),
         ({"dtype": np.int32}, ValueError, "dtype must be numpy.float32 or numpy.float64"),
         ({"n_jobs": 0}, ValueError, "n_jobs == 0 has no meaning"),
-        ({"metric": lambda x, y: -1.0}, ValueError, "negative or not finite"),
+        ({"metric": lambda x, y: -1.0}, ValueError, "metric given is not correct: it gave -1.0"),
     ],
 )
 def test_errors_of_from_data(settings: dict[str, Any], error: type, message: str) -> None:

@@ -208,6 +208,12 @@ class TestOthers:
         with pytest.raises(ValueError, match="it gave -3 instead"):
             nearest_neighbors(csr_matrix(skewed(100, 4)), 5, metric=lambda _a, _b: -3)
 
+    def test_named_metric_that_gives_no_distance(self) -> None:
+        # An inverse covariance that is none: all squared distances are negative.
+        tsne = TSNE(metric="mahalanobis", metric_params={"VI": -np.eye(4)}, method="exact")
+        with pytest.raises(ValueError, match="it gave a distance that is negative or not finite"):
+            tsne.fit(skewed(100, 4))
+
     def test_what_a_metric_raises_passes_through(self) -> None:
         def metric(_a: Array, _b: Array) -> float:
             raise ZeroDivisionError("of its own")

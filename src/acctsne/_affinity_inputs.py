@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import _VALID_METRICS
 from sklearn.utils.validation import check_array
 
 from acctsne._graph import check_graph, nearest_in_graph, stored_neighbors
-from acctsne._neighbors import squared_neighbors, squares
+from acctsne._neighbors import check_rows, squared_neighbors, squares
 from acctsne._validate import MAX_SAMPLES, NEIGHBOR_MODES
 
 
@@ -35,15 +35,7 @@ def check_n_neighbors(n_neighbors: Any, usual: int, most: int, why: str) -> int:
 
 def check_data(X: Any) -> Any:
     """Check samples in rows: a dense C-contiguous array or a CSR matrix of floating-point type."""
-    with np.errstate(over="ignore", invalid="ignore"):  # the check for finite values sums
-        X = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_min_samples=2,
-            input_name="X",
-        )
+    X = check_rows(X, "X", 2)
     _check_n_samples(X.shape[0])
     return X
 
@@ -75,8 +67,10 @@ def search_neighbors(
     return Neighbors(*found[:3])
 
 
-def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
-    """Check neighbours that the user gives; returns copies."""
+def check_arrays(
+    indices: Any, distances: Any, least: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Check that neighbours and their distances are arrays of one shape, of so many rows."""
     indices = np.asarray(indices)
     if indices.ndim != 2 or not np.issubdtype(indices.dtype, np.integer):
         raise ValueError(
@@ -84,12 +78,25 @@ def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neigh
             f"{indices.ndim} dimensions of {indices.dtype}"
         )
     distances = check_array(
-        distances, dtype=[np.float64, np.float32], ensure_min_samples=2, input_name="distances"
+        distances, dtype=[np.float64, np.float32], ensure_min_samples=least, input_name="distances"
     )
     if indices.shape != distances.shape:
         raise ValueError(
             f"indices and distances differ in shape: {indices.shape} and {distances.shape}"
         )
+    return indices, distances
+
+
+def check_range(indices: npt.NDArray[Any], n_samples: int) -> None:
+    """Check that all indices are of samples."""
+    if indices.min() < 0 or indices.max() >= n_samples:
+        wrong = indices[(indices < 0) | (indices >= n_samples)][0]
+        raise ValueError(f"indices must be between 0 and {n_samples - 1}; got {wrong}")
+
+
+def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
+    """Check neighbours that the user gives; returns copies."""
+    indices, distances = check_arrays(indices, distances, 2)
     n_samples, n_neighbors = indices.shape
     _check_n_samples(n_samples)
     if n_neighbors >= n_samples:
@@ -97,9 +104,7 @@ def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neigh
             f"{n_samples} samples have at most {n_samples - 1} neighbours each; "
             f"indices has {n_neighbors} columns"
         )
-    if indices.min() < 0 or indices.max() >= n_samples:
-        wrong = indices[(indices < 0) | (indices >= n_samples)][0]
-        raise ValueError(f"indices must be between 0 and {n_samples - 1}; got {wrong}")
+    check_range(indices, n_samples)
     itself = (indices == np.arange(n_samples)[:, None]).any(axis=1)
     if itself.any():
         raise ValueError(

@@ -96,7 +96,7 @@ def nearest_neighbors(
     if mode not in NEIGHBOR_MODES:
         raise ValueError(f"mode must be one of {', '.join(NEIGHBOR_MODES)}; got {mode!r}")
     threads = effective_threads(n_jobs)
-    data = _check_data(check_graph(X) if metric == "precomputed" else X, "X", 2)
+    data = check_rows(check_graph(X) if metric == "precomputed" else X, "X", 2)
     if metric == "precomputed" and data.shape[0] != data.shape[1]:
         raise ValueError(f"X should be a square distance matrix; got shape {data.shape}")
     _check_count(n_neighbors, data.shape[0] - 1, "n_samples - 1")
@@ -146,8 +146,8 @@ def query_neighbors(
     if metric == "precomputed":
         raise ValueError("metric='precomputed' has no rows to search; give the data")
     threads = effective_threads(n_jobs)
-    data = _check_data(reference, "reference", 1)
-    asked = _check_data(queries, "queries", 1)
+    data = check_rows(reference, "reference", 1)
+    asked = check_rows(queries, "queries", 1)
     if data.shape[1] != asked.shape[1]:
         raise ValueError(
             f"queries have {asked.shape[1]} features, and the reference has {data.shape[1]}"
@@ -355,7 +355,7 @@ def _check_count(n_neighbors: Any, most: int, name: str) -> None:
         raise ValueError(f"n_neighbors must be between 1 and {name} ({most}); got {n_neighbors}")
 
 
-def _check_data(X: Any, name: str, least: int) -> Any:
+def check_rows(X: Any, name: str, least: int) -> Any:
     """Check rows of data; whatever is not float32 becomes float64."""
     # The finiteness check sums, and may overflow on the way.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_array, check_non_negative
+from sklearn.utils.validation import check_non_negative
 
 from acctsne import _core
+from acctsne._affinity_inputs import check_arrays, check_range
 from acctsne._dof import output_kernel
 from acctsne._neighbors import query_neighbors
 from acctsne._progress import progress_bar
@@ -153,18 +154,8 @@ def check_neighbors_in_map(
     indices: Any, distances: Any, n_samples: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Check neighbours that the user gives, and put the nearest first."""
-    given = np.asarray(indices)
-    if given.ndim != 2 or not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(
-            "indices must be a 2-dimensional array of integers, one row per new sample; got "
-            f"{given.ndim} dimensions of {given.dtype}"
-        )
-    far = check_array(distances, dtype=[np.float64, np.float32], input_name="distances")
-    if given.shape != far.shape:
-        raise ValueError(f"indices and distances differ in shape: {given.shape} and {far.shape}")
-    if given.min() < 0 or given.max() >= n_samples:
-        wrong = given[(given < 0) | (given >= n_samples)][0]
-        raise ValueError(f"indices must be between 0 and {n_samples - 1}; got {wrong}")
+    given, far = check_arrays(indices, distances, 1)
+    check_range(given, n_samples)
     check_non_negative(far, "Embedding.transform()")
     order = np.argsort(far, axis=1, kind="stable")
     return (
