@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from acctsne import TSNE, _core, nearest_neighbors
+from acctsne._projection import find_frame
 from acctsne._search import chosen_mode
 
 Array = npt.NDArray[Any]
@@ -45,6 +46,17 @@ def test_recall_and_its_estimate(n: int, features: int) -> None:
     assert all(len(set(found.indices[row].tolist())) == 90 for row in rows)
     given = np.linalg.norm(X[found.indices[rows]] - X[rows][:, None], axis=2)
     np.testing.assert_allclose(found.distances[rows], given, rtol=1e-5)
+
+
+def test_projection_has_the_same_bytes_at_any_thread_count() -> None:
+    # So wide that BLAS would share one block among its threads.
+    X = clustered(5424, 784)
+    frame = find_frame(X, 90)
+    assert frame.axes is not None
+    projections = [frame.project(X, threads) for threads in (1, 2, 3, 8)]
+    for projection in projections[1:]:
+        assert projection.coordinates.tobytes() == projections[0].coordinates.tobytes()
+        assert projection.squared_norms.tobytes() == projections[0].squared_norms.tobytes()
 
 
 @pytest.mark.parametrize("metric", ["cosine", "correlation"])

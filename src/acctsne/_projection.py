@@ -4,6 +4,8 @@ Any centre and orthonormal axes give true lower bounds of distances; those of la
 tight ones. So a sample and a few rounds of subspace iteration are enough.
 """
 
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,18 +49,25 @@ class Frame:
     center: npt.NDArray[np.float64]
     axes: npt.NDArray[np.float32] | None  # None for the features as they are
 
-    def project(self, X: npt.NDArray[Any]) -> Projection:
-        """Place rows; each one's place depends on itself alone."""
+    def project(self, X: npt.NDArray[Any], threads: int) -> Projection:
+        """Place rows, in blocks that threads share."""
         n_axes = X.shape[1] if self.axes is None else self.axes.shape[1]
         coordinates = np.empty((len(X), n_axes), dtype=np.float32)
         squared_norms = np.empty(len(X))
-        start = 0
-        for block in _blocks(X, self.scale):
+
+        def place(start: int) -> None:
+            block = X[start : start + BLOCK_ROWS]
+            if self.scale != 1:
+                block = block.astype(np.float64) * self.scale
             moved = (block - self.center.astype(block.dtype)).astype(np.float32)
             stop = start + len(block)
             coordinates[start:stop] = moved if self.axes is None else moved @ self.axes
             squared_norms[start:stop] = np.einsum("ij,ij->i", moved, moved, dtype=np.float64)
-            start = stop
+
+        # BLAS on one thread each, lest the number of threads change the last bits, on which an
+        # approximate search depends.
+        with limited_libraries(1), ThreadPoolExecutor(threads) as pool:
+            deque(pool.map(place, range(0, len(X), BLOCK_ROWS)), maxlen=0)
         return Projection(coordinates, squared_norms)
 
 
@@ -68,13 +77,11 @@ def find_frame(X: npt.NDArray[Any], n_neighbors: int) -> Frame:
     rows = X[:: max(1, len(X) // SAMPLE_ROWS)][:SAMPLE_ROWS].astype(np.float64) * scale
     center = rows.mean(axis=0)
     sample = (rows - center).astype(np.float32)
-    return Frame(scale, center, _leading_axes(sample, n_neighbors / len(X)))
-
-
-def _blocks(X: npt.NDArray[Any], scale: float) -> Any:
-    for start in range(0, len(X), BLOCK_ROWS):
-        block = X[start : start + BLOCK_ROWS]
-        yield block if scale == 1 else block.astype(np.float64) * scale
+    # One thread: a QR takes many small steps, and BLAS threads wait for each other after every one.
+    # On a busy machine that takes a hundred times as long.
+    with limited_libraries(1):
+        axes = _leading_axes(sample, n_neighbors / len(X))
+    return Frame(scale, center, axes)
 
 
 def _power_of_two_scale(X: npt.NDArray[Any]) -> float:
@@ -98,10 +105,7 @@ def _leading_axes(
     if n_features <= MAX_AXES:
         covariance = sample.T.astype(np.float64) @ sample
         return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, ::-1], dtype=np.float32)
-    # One thread: a QR takes many small steps, and BLAS threads wait for each other after every one.
-    # On a busy machine that takes a hundred times as long.
-    with limited_libraries(1):
-        axes = _subspace_iteration(sample)
+    axes = _subspace_iteration(sample)
     if _survivors(sample, axes, nearest) > MAX_SURVIVORS:
         return None
     return np.ascontiguousarray(axes)

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from acctsne import _core
 from acctsne._projection import MAX_AXES, Frame, find_frame
-from acctsne._threads import limited_libraries
 
 Progress = Callable[[int], None] | None
 
@@ -17,11 +16,6 @@ Progress = Callable[[int], None] | None
 # the data has clusters, measured from 50,000 to 1,000,000 synthetic samples of 20 features, and
 # with the axes that are kept.
 EXACT_WORK = 300_000**1.6 * 50
-
-# Up to so many values BLAS rotates the data on one thread. OpenBLAS's others would go on spinning
-# for tens of milliseconds, on the cores that our own threads need: a whole fit of the digits, 1797
-# x 64, took 0.29 s with and 0.25 s without them.
-SMALL_DATA = 2**22
 
 # Rows whose exact neighbours say how good an approximate search was.
 RECALL_SAMPLE = 500
@@ -67,9 +61,8 @@ def search(
     """Find the neighbours of every row of a dense C-contiguous array among the others."""
     if chosen_mode(mode, *X.shape) == "exact":
         return Found(*exact_neighbors(X, n_neighbors, in_double, threads, progress))
-    with limited_libraries(_blas_threads(X, threads)):
-        frame = find_frame(X, n_neighbors)
-        projection = frame.project(X)
+    frame = find_frame(X, n_neighbors)
+    projection = frame.project(X, threads)
     sample = sample_rows(len(X), random)
     indices, squared, recall = _core.approximate_neighbors(
         X,
@@ -97,9 +90,8 @@ def exact_neighbors(
     Returns indices, squared distances, and the frame: squared distances are those of X times its
     scale, 1 unless they would overflow or vanish.
     """
-    with limited_libraries(_blas_threads(X, threads)):
-        frame = find_frame(X, n_neighbors)
-        projection = frame.project(X)
+    frame = find_frame(X, n_neighbors)
+    projection = frame.project(X, threads)
     indices, squared = _core.nearest_neighbors(
         X,
         projection.coordinates,
@@ -126,16 +118,15 @@ def exact_query(
 
     A frame that is known need not be found again. Which one it is has no influence on the result.
     """
-    with limited_libraries(_blas_threads(X, threads)):
-        frame = frame or find_frame(X, n_neighbors)
-        largest = float(np.abs(queries).max()) * frame.scale
-        if largest > MAX_QUERY:
-            raise ValueError(
-                f"a query has a value of size {largest / frame.scale:g}; with this reference they "
-                f"must stay within {MAX_QUERY / frame.scale:g}"
-            )
-        projection = frame.project(X)
-        asked = frame.project(queries)
+    frame = frame or find_frame(X, n_neighbors)
+    largest = float(np.abs(queries).max()) * frame.scale
+    if largest > MAX_QUERY:
+        raise ValueError(
+            f"a query has a value of size {largest / frame.scale:g}; with this reference they "
+            f"must stay within {MAX_QUERY / frame.scale:g}"
+        )
+    projection = frame.project(X, threads)
+    asked = frame.project(queries, threads)
     indices, squared = _core.query_neighbors(
         X,
         projection.coordinates,
@@ -150,10 +141,6 @@ def exact_query(
         progress,
     )
     return Found(indices, squared, frame)
-
-
-def _blas_threads(X: npt.NDArray[Any], threads: int) -> int:
-    return threads if X.size > SMALL_DATA else 1
 
 
 def sample_rows(n_samples: int, random: np.random.RandomState) -> npt.NDArray[np.int32]:
