@@ -99,6 +99,16 @@ def test_what_the_stopping_rules_have_seen_is_kept_too(X: Array, path: Path) -> 
     assert Checkpoint(path, 100, True).fit(tsne, X).n_iter_ == 449
 
 
+def test_the_recall_of_the_neighbours_is_kept_too(path: Path) -> None:
+    # Noise, in which an approximate search does not find all.
+    noise = np.random.default_rng(0).uniform(size=(2000, 150))
+    tsne = small(neighbors="approximate", max_iter=250)
+    cut_off(tsne, noise, path, every=20, at=25)
+    recall = tsne.timings_["recall"]
+    assert recall < 1
+    assert Checkpoint(path, 1000, True).fit(tsne, noise).timings_["recall"] == recall
+
+
 def test_all_kinds_of_data(X: Array, path: Path) -> None:
     D = np.abs(X[:, None, :8] - X[None, :, :8]).sum(axis=-1)
     for data, parameters in [

@@ -112,6 +112,13 @@ class TestLayout:
             assert [phase.momentum for phase in found] == [0.3, 0.0, 0.0]
 
 
+def test_looks_are_frequent_where_an_end_is_sought() -> None:
+    # As the documentation says: every 10 iterations there, every 50 where a rule may stop.
+    assert [phase.look_every for phase in phases(early_exaggeration_iter="auto")] == [10, 50]
+    assert [phase.look_every for phase in phases(early_exaggeration_iter=250)] == [0, 50]
+    assert [phase.look_every for phase in phases("sklearn", late_exaggeration=2.0)] == [0, 0]
+
+
 class TestWatch:
     """The stopping rules on KL divergences made up for them."""
 
@@ -147,8 +154,11 @@ class TestWatch:
         assert reasons == [""] * 7 + ["slowing"]
         # A faster fall in between begins anew.
         assert set(self.reasons(Watch(), [4, 3.6, 3.4, 3.3, 2.5, 2.4], self.EARLY)) == {""}
+        # Less in absolute terms every time, but by 20, 22, 24, 26 and 29 %.
+        assert set(self.reasons(Watch(), [4, 3.2, 2.5, 1.9, 1.4, 1.0], self.EARLY)) == {""}
         # Creeping alone is no fall that could slow down.
-        assert set(self.reasons(Watch(), [4 - 1e-4 * i for i in range(50)], self.EARLY)) == {""}
+        creeping = [4 + 1e-3 * 0.9**i for i in range(50)]
+        assert set(self.reasons(Watch(), creeping, self.EARLY)) == {""}
 
 
 class TestFits:
