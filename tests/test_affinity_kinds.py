@@ -392,6 +392,13 @@ class TestTooLargePerplexity:
         assert P.similarity is not None
         assert P.similarity.perplexities == (3, 19 / 3)
 
+    def test_what_takes_its_place_counts_once(self, data: Array) -> None:
+        settings: dict[str, Any] = {"kind": "multiscale", "n_neighbors": 30}
+        with pytest.warns(UserWarning, match="perplexity 50 is too large"):
+            P = Affinities.from_data(data, perplexity=[5, 10, 50], **settings)  # a third is 10
+        expected = Affinities.from_data(data, perplexity=[5, 10], **settings)
+        assert (P.to_scipy() != expected.to_scipy()).nnz == 0
+
     def test_the_largest_possible_stays(self) -> None:
         X = np.random.default_rng(0).normal(size=(20, 3))
         P = Affinities.from_data(X, perplexity=19)

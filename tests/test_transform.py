@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from acctsne import TSNE, Affinities
 from acctsne._projection import Frame, find_frame
+from acctsne._transform import _weighted_medians
 
 Array = npt.NDArray[Any]
 
@@ -104,10 +105,31 @@ class TestSamplesOfTheMap:
         from_data.embedding_ = tsne.embedding_
         np.testing.assert_allclose(placed, from_data.transform(new), atol=1e-3)
 
-    def test_the_first_of_several_that_are_equal(self, X: Array) -> None:
-        data = np.concatenate([X[:100], X[:100]])
-        tsne = small().fit(data)
-        np.testing.assert_array_equal(tsne.transform(data), tsne.embedding_[np.arange(200) % 100])
+    # Searches by scikit-learn, as the last one is, have no order among equals.
+    @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
+    def test_the_first_of_several_that_are_equal(self, X: Array, metric: str) -> None:
+        data = np.concatenate([X[:50]] * 4)
+        tsne = small(metric=metric).fit(data)
+        np.testing.assert_array_equal(tsne.transform(data), tsne.embedding_[np.arange(200) % 50])
+
+    @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+    def test_sparse_rows_that_stay_sparse(
+        self, X: Array, metric: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # As rows too many to be made dense do. By scikit-learn's formula a row is not quite at
+        # distance zero from itself.
+        monkeypatch.setattr("acctsne._metrics.DENSE_FACTOR", 0)
+        monkeypatch.setattr("acctsne._metrics.DENSE_BYTES", 0)
+        data = csr_matrix(X * np.random.default_rng(0).uniform(1, 2, size=64))
+        tsne = small(metric=metric).fit(data)
+        np.testing.assert_array_equal(tsne.transform(data), tsne.embedding_)
+
+    @pytest.mark.parametrize("make", [np.asarray, csr_matrix])
+    def test_one_that_is_nearly_equal_is_new(
+        self, X: Array, fitted: TSNE, make: Callable[[Array], Any]
+    ) -> None:
+        placed = fitted.transform(make(X[:20] * (1 + 1e-9)))
+        assert (placed != fitted.embedding_[:20]).any(axis=1).all()
 
     def test_far_from_the_origin_and_tiny(self, X: Array) -> None:
         # Distances of 1e-3 of the norm: the row itself is nearest all the same.
@@ -167,14 +189,19 @@ class TestNewSamples:
         away = np.linalg.norm(other.transform(new) - fitted.transform(new), axis=1)
         assert np.median(away) < 1e-3 * np.ptp(fitted.embedding_, axis=0).max()
 
-    def test_the_place_is_where_its_own_objective_is_low(self, X: Array, new: Array) -> None:
-        # KL of a new point's distribution over its 15 neighbours from that over the whole map: a
-        # plain implementation finds nothing much lower round about.
-        tsne = small(dtype=np.float64, method="exact").fit(X)
+    # Few samples have fewer neighbours than 15, and a perplexity of a third of them.
+    @pytest.mark.parametrize(("n", "k", "perplexity"), [(300, 15, 5.0), (6, 6, 2.0)])
+    def test_the_place_is_where_its_own_objective_is_low(
+        self, X: Array, new: Array, n: int, k: int, perplexity: float
+    ) -> None:
+        # KL of a new point's distribution over its neighbours from that over the whole map: a plain
+        # implementation finds nothing much lower round about.
+        X = X[:n]
+        tsne = small(dtype=np.float64, method="exact", perplexity=min(10, n / 3)).fit(X)
         placed = tsne.transform(new[:10])
         Y = tsne.embedding_
         for sample, place in zip(new[:10], placed, strict=True):
-            weights = row_of_perplexity(np.square(X - sample).sum(axis=1), 15, 5.0)
+            weights = row_of_perplexity(np.square(X - sample).sum(axis=1), k, perplexity)
 
             def objective(y: Array, weights: Array = weights) -> float:
                 q = 1 / (1 + np.square(Y - y).sum(axis=1))
@@ -218,6 +245,17 @@ class TestNewSamples:
         placed = fitted.transform(np.full((2, 64), 1e9) * [[1], [-1]])
         spread = np.ptp(fitted.embedding_, axis=0)
         assert (np.abs(placed - fitted.embedding_.mean(axis=0)) < 2 * spread).all()
+
+
+def test_weighted_medians() -> None:
+    rng = np.random.default_rng(0)
+    values, weights = rng.normal(size=(50, 7, 2)), rng.uniform(size=(50, 7))
+    medians = _weighted_medians(values, weights)
+    for row, axis in np.ndindex(medians.shape):
+        there, half = values[row, :, axis], weights[row].sum() / 2
+        assert medians[row, axis] in there
+        assert weights[row][there < medians[row, axis]].sum() < half
+        assert weights[row][there <= medians[row, axis]].sum() >= half
 
 
 def row_of_perplexity(d2: Array, k: int, perplexity: float) -> Array:
