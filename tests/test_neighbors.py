@@ -177,10 +177,3 @@ def test_sparse_equals_dense(method: str) -> None:
     P = affinities_by(tsne, csr_matrix(X))
     np.testing.assert_allclose(P, affinities_by(tsne, X), atol=1e-12, rtol=1e-7)
     assert np.isfinite(tsne.set_params(max_iter=250).fit_transform(csr_matrix(X))).all()
-
-
-def test_metric_that_gives_no_number() -> None:
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    tsne = TSNE(metric=lambda _x, _y: float("nan"), perplexity=3, method="exact")
-    with pytest.raises(ValueError, match="not finite"):
-        tsne.fit(X)
