@@ -220,6 +220,30 @@ def test_bad_arrays(tmp_path: Path, array: Array, said: str) -> None:
     assert f"x.npy: {said}" in str(caught.value)
 
 
+def test_rows_are_counted_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(io, "ROWS_AT_ONCE", 2)
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(with_a_hole(np.nan)))
+    np.save(tmp_path / "x.npy", with_a_hole(np.nan))
+    for name in ("x.npz", "x.npy"):
+        with pytest.raises(io.DataError, match=r"row 5, column 2: missing value"):
+            io.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.mtx"])
+def test_files_without_room_for_labels(folder: Path, name: str) -> None:
+    with pytest.raises(io.DataError, match=f"{name}: holds no labels; give them in a file of"):
+        io.read(folder / name, labels="y")
+
+
+def test_arrays_that_may_both_be_labels(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, X=np.eye(3), y=[1, 2, 3], label=[4, 5, 6])
+    assert io.read(path).labels is None
+    chosen = io.read(path, labels="y").labels
+    assert chosen is not None
+    assert chosen.tolist() == [1, 2, 3]
+
+
 def test_missing_values_elsewhere(tmp_path: Path) -> None:
     scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(with_a_hole(np.nan)))
     with pytest.raises(io.DataError, match=r"x\.npz: row 5, column 2: missing value"):
