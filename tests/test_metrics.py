@@ -124,6 +124,23 @@ def test_names_of_one_metric(metric: str, same: str, params: dict[str, Any] | No
     np.testing.assert_array_equal(found.distances, expected.distances)
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+def test_squares_of_any_unit(unit: float) -> None:
+    X = skewed(100, 4)
+    expected = nearest_neighbors(X, 5, metric="sqeuclidean").distances
+    found = nearest_neighbors(X * unit, 5, metric="sqeuclidean").distances
+    np.testing.assert_allclose(found, expected * unit**2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_opposite_rows_are_at_cosine_distance_two_and_not_more(dtype: npt.DTypeLike) -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 7)).astype(dtype)
+    for row in rows:
+        found = nearest_neighbors(np.stack([row, -row]), 1, metric="cosine")
+        assert (found.distances <= 2).all()
+        np.testing.assert_allclose(found.distances, 2, rtol=1e-6)
+
+
 def test_sqeuclidean_is_the_square() -> None:
     X = skewed()
     found = nearest_neighbors(X, 10, metric="sqeuclidean")
