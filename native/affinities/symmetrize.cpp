@@ -1,257 +1,245 @@
 // Step 2, second half: P = (C + C^T) / sum.
 //
-// 1. Sort each row of C by column, with a radix sort: comparisons of random columns mispredict
-// every
-//    other time.
-// 2. Sort all edges by blocks of columns: a histogram per chunk of rows, a running sum, a stable
-//    scatter. The scatter writes to as many streams as there are blocks, which stay in cache;
-//    straight to the rows of C^T every write would miss.
+// 1. Count the edges of C by chunks of rows and blocks of columns.
+// 2. Sort them by blocks of columns: running sums of the counts, a stable scatter. The scatter
+//    writes to as many streams as there are blocks, which stay in cache; straight to the rows of
+//    C^T every write would miss. Where C is large, this is done for a group of blocks at a time; as
+//    rows ascend, its edges are the next piece of each row.
 // 3. For each block, transpose its edges in cache: as the order is stable, rows of C^T come out
-//    sorted. Merge them with the rows of C, adding where both name a column; first to count, then
-//    to write.
-// 4. Divide by the sum, taken in fixed chunks.
+//    sorted. Merge them with the rows of C, adding where both name a column.
+//
+// Each edge of C is in P twice, so that the sum of P is twice that of C.
 #include "affinities/symmetrize.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <memory>
+#include <atomic>
+#include <numeric>
 #include <utility>
-#include <vector>
 
 namespace acctsne {
 namespace {
 
-constexpr Size kRowsPerChunk = 512;
 constexpr int kBlockBits = 10;
 constexpr Size kBlockColumns = Size{1} << kBlockBits;
+static_assert(kBlockColumns % kJointBlockRows == 0);
 
-template <typename Real>
-struct Edge {
-  PointId column;
-  Real value;
-};
+// Chunks are not so many that their counts take much memory, nor so small as to be all overhead.
+constexpr Size kMostChunks = 256;
+constexpr Size kFewestChunkRows = 512;
 
-constexpr int kDigitBits = 8;
-constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
-
-// Sorts a row by column, least digit first. `column_bits` is how many bits columns have.
-template <typename Real>
-void sort_row(std::vector<Edge<Real>>& row, std::vector<Edge<Real>>& scratch, int column_bits) {
-  scratch.resize(row.size());
-  for (int shift = 0; shift < column_bits; shift += kDigitBits) {
-    const auto digit = [shift](const Edge<Real>& edge) {
-      return static_cast<std::size_t>(edge.column >> shift) & (kDigits - 1);
-    };
-    std::uint32_t places[kDigits] = {};
-    for (const Edge<Real>& edge : row) {
-      ++places[digit(edge)];
-    }
-    std::uint32_t start = 0;
-    for (std::uint32_t& place : places) {
-      start += std::exchange(place, start);
-    }
-    for (const Edge<Real>& edge : row) {
-      scratch[places[digit(edge)]++] = edge;
-    }
-    row.swap(scratch);
-  }
-}
-
-template <typename Real>
-void sort_rows(PointId* indices, Real* conditional, Size rows, Size neighbors, ThreadTeam& team) {
-  struct Scratch {
-    std::vector<Edge<Real>> row;
-    std::vector<Edge<Real>> other;
-  };
-  std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()));
-  const auto column_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows)));
-  team.for_chunks(chunk_count(rows, kRowsPerChunk), [&](Size chunk, int worker) {
-    auto& [row, other] = scratch[static_cast<std::size_t>(worker)];
-    row.resize(static_cast<std::size_t>(neighbors));
-    const Size end = std::min((chunk + 1) * kRowsPerChunk, rows);
-    for (Size i = chunk * kRowsPerChunk; i < end; ++i) {
-      PointId* columns = indices + i * neighbors;
-      Real* values = conditional + i * neighbors;
-      for (std::size_t e = 0; e < row.size(); ++e) {
-        row[e] = {columns[e], values[e]};
-      }
-      sort_row(row, other, column_bits);
-      for (std::size_t e = 0; e < row.size(); ++e) {
-        columns[e] = row[e].column;
-        values[e] = row[e].value;
-      }
-    }
-  });
-}
-
-// The edges of C in the order of their column's block, and of their row within it.
-template <typename Real>
-class BlockedEdges {
-public:
-  BlockedEdges(const PointId* indices, const Real* conditional, Size rows, Size neighbors,
-               ThreadTeam& team)
-      : blocks_(chunk_count(rows, kBlockColumns)),
-        edges_(new Edge<Real>[static_cast<std::size_t>(rows * neighbors)]),
-        columns_(new std::uint16_t[static_cast<std::size_t>(rows * neighbors)]),
-        starts_(static_cast<std::size_t>(blocks_ + 1)) {
-    const auto blocks = static_cast<std::size_t>(blocks_);
-    const auto chunks = static_cast<std::size_t>(chunk_count(rows, kRowsPerChunk));
-    std::vector<EdgeId> places(chunks * blocks, 0);
-    const auto for_edges = [&](Size begin, Size end, auto&& visit) {
-      EdgeId* place = places.data() + static_cast<std::size_t>(begin / kRowsPerChunk) * blocks;
-      for (Size e = begin * neighbors; e < end * neighbors; ++e) {
-        visit(place[indices[e] >> kBlockBits], e);
-      }
-    };
-    parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {
-      for_edges(begin, end, [](EdgeId& place, Size) { ++place; });
-    });
-    EdgeId start = 0;
-    for (std::size_t block = 0; block < blocks; ++block) {
-      starts_[block] = start;
-      for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-        start += std::exchange(places[chunk * blocks + block], start);
-      }
-    }
-    starts_[blocks] = start;
-    parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {
-      for_edges(begin, end, [&](EdgeId& place, Size e) {
-        edges_[static_cast<std::size_t>(place)] = {static_cast<PointId>(e / neighbors),
-                                                   conditional[e]};
-        columns_[static_cast<std::size_t>(place)] =
-            static_cast<std::uint16_t>(indices[e] & (kBlockColumns - 1));
-        ++place;
-      });
-    });
-  }
-
-  Size blocks() const { return blocks_; }
-
-  // The rows of C^T that belong to a block: edges, and where each row begins.
-  struct Rows {
-    std::vector<Edge<Real>> edges;
-    std::vector<EdgeId> starts;
-  };
-  void transpose(Size block, Rows& rows) const {
-    const EdgeId begin = starts_[static_cast<std::size_t>(block)];
-    const EdgeId end = starts_[static_cast<std::size_t>(block + 1)];
-    rows.edges.resize(static_cast<std::size_t>(end - begin));
-    rows.starts.assign(kBlockColumns + 2, 0);
-    // Shifted by two, so that after the scatter starts[c] is where row c begins.
-    for (EdgeId e = begin; e < end; ++e) {
-      ++rows.starts[columns_[static_cast<std::size_t>(e)] + 2u];
-    }
-    for (std::size_t c = 2; c < rows.starts.size(); ++c) {
-      rows.starts[c] += rows.starts[c - 1];
-    }
-    for (EdgeId e = begin; e < end; ++e) {
-      EdgeId& place = rows.starts[columns_[static_cast<std::size_t>(e)] + 1u];
-      rows.edges[static_cast<std::size_t>(place++)] = edges_[static_cast<std::size_t>(e)];
-    }
-  }
-
-private:
-  Size blocks_;
-  std::unique_ptr<Edge<Real>[]> edges_; // the edge's row, in the place of a column, and its value
-  std::unique_ptr<std::uint16_t[]> columns_; // counted from the block's first
-  std::vector<EdgeId> starts_;
-};
-
-// Calls emit(column, value) for the union of two sorted rows. Without a branch on which of them is
-// next, which nothing could predict.
-template <typename Real, typename Emit>
-void merge_rows(const PointId* columns, const Real* values, Size count, const Edge<Real>* other,
-                const Edge<Real>* other_end, Emit&& emit) {
-  Size e = 0;
-  while (e < count && other != other_end) {
-    const bool mine = columns[e] <= other->column;
-    const bool theirs = other->column <= columns[e];
-    emit(mine ? columns[e] : other->column,
-         (mine ? values[e] : Real(0)) + (theirs ? other->value : Real(0)));
-    e += mine;
-    other += theirs;
-  }
-  for (; e < count; ++e) {
-    emit(columns[e], values[e]);
-  }
-  for (; other != other_end; ++other) {
-    emit(other->column, other->value);
-  }
-}
-
-template <typename Real>
-void normalize(std::vector<Real>& values, ThreadTeam& team) {
-  constexpr Size kGrain = 65536;
-  const Size count = static_cast<Size>(values.size());
-  std::vector<double> partials;
-  const double sum = parallel_sum(team, count, kGrain, partials, [&](Size begin, Size end) {
-    double part = 0;
-    for (Size e = begin; e < end; ++e) {
-      part += static_cast<double>(values[static_cast<std::size_t>(e)]);
-    }
-    return part;
-  });
-  const double scale = sum > 0 ? 1 / sum : 0;
-  parallel_for(team, count, kGrain, [&](Size begin, Size end) {
-    for (Size e = begin; e < end; ++e) {
-      Real& value = values[static_cast<std::size_t>(e)];
-      value = static_cast<Real>(static_cast<double>(value) * scale);
-    }
-  });
-}
+// Where C is large, this part of its edges is transposed at a time.
+constexpr EdgeId kParts = 16;
 
 } // namespace
 
 template <typename Real>
-Csr<Real> symmetrize(PointId* indices, Real* conditional, Size rows, Size neighbors,
-                     ThreadTeam& team) {
-  sort_rows(indices, conditional, rows, neighbors, team);
-  const BlockedEdges<Real> blocked(indices, conditional, rows, neighbors, team);
-
-  std::vector<typename BlockedEdges<Real>::Rows> scratch(static_cast<std::size_t>(team.size()));
-  // Calls visit(row, columns, values, other, other_end) with each row of C and of C^T.
-  const auto for_rows = [&](auto&& visit) {
-    team.for_chunks(blocked.blocks(), [&](Size block, int worker) {
-      auto& transposed = scratch[static_cast<std::size_t>(worker)];
-      blocked.transpose(block, transposed);
-      const Size begin = block * kBlockColumns;
-      const Size end = std::min(begin + kBlockColumns, rows);
-      for (Size i = begin; i < end; ++i) {
-        const auto local = static_cast<std::size_t>(i - begin);
-        const Edge<Real>* edges = transposed.edges.data();
-        visit(i, indices + i * neighbors, conditional + i * neighbors,
-              edges + transposed.starts[local], edges + transposed.starts[local + 1]);
-      }
-    });
-  };
-
-  Csr<Real> joint;
-  joint.offsets.assign(static_cast<std::size_t>(rows + 1), 0);
-  for_rows([&](Size i, const PointId* columns, const Real* values, const Edge<Real>* other,
-               const Edge<Real>* other_end) {
-    EdgeId count = 0;
-    merge_rows(columns, values, neighbors, other, other_end, [&](PointId, Real) { ++count; });
-    joint.offsets[static_cast<std::size_t>(i + 1)] = count;
-  });
-  for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
-    joint.offsets[i + 1] += joint.offsets[i];
-  }
-  joint.columns.resize(static_cast<std::size_t>(joint.offsets.back()));
-  joint.values.resize(static_cast<std::size_t>(joint.offsets.back()));
-  for_rows([&](Size i, const PointId* columns, const Real* values, const Edge<Real>* other,
-               const Edge<Real>* other_end) {
-    auto slot = static_cast<std::size_t>(joint.offsets[static_cast<std::size_t>(i)]);
-    merge_rows(columns, values, neighbors, other, other_end, [&](PointId column, Real value) {
-      joint.columns[slot] = column;
-      joint.values[slot] = value;
-      ++slot;
-    });
-  });
-  normalize(joint.values, team);
-  return joint;
+SymmetrizedRows<Real>::SymmetrizedRows(const Conditional<Real>& conditional, ThreadTeam& team,
+                                       EdgeId group_edges)
+    : C_(conditional), blocks_(chunk_count(conditional.rows, kBlockColumns)),
+      chunk_rows_(std::max(kFewestChunkRows, chunk_count(conditional.rows, kMostChunks))),
+      cursors_(static_cast<std::size_t>(conditional.rows)) {
+  count_edges(team);
+  make_groups(std::max(group_edges, C_.rows * C_.neighbors / kParts));
+  const double sum = C_.equal ? entries(team) : 2 * conditional_sum(team);
+  scale_ = sum > 0 ? 1 / sum : 0;
 }
 
-template Csr<float> symmetrize(PointId*, float*, Size, Size, ThreadTeam&);
-template Csr<double> symmetrize(PointId*, double*, Size, Size, ThreadTeam&);
+template <typename Real>
+void SymmetrizedRows<Real>::for_rows(ThreadTeam& team,
+                                     const typename JointRows<Real>::Visit& visit) {
+  std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()));
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    gather(g, team);
+    const Group& group = groups_[g];
+    team.for_chunks(group.end - group.begin, [&](Size b, int worker) {
+      Scratch& own = scratch[static_cast<std::size_t>(worker)];
+      transpose(b, own);
+      const Size begin = (group.begin + b) * kBlockColumns;
+      const Size end = std::min(begin + kBlockColumns, C_.rows);
+      for (Size i = begin; i < end; ++i) {
+        const EdgeId* start = own.starts.data() + (i - begin);
+        const std::size_t count =
+            merge(i, own.edges.data() + start[0], own.edges.data() + start[1], own);
+        visit({i, {own.columns.data(), count}, {own.values.data(), count}}, worker);
+      }
+    });
+  }
+}
+
+template <typename Real>
+void SymmetrizedRows<Real>::count_edges(ThreadTeam& team) {
+  const auto blocks = static_cast<std::size_t>(blocks_);
+  counts_.assign(static_cast<std::size_t>(chunk_count(C_.rows, chunk_rows_)) * blocks, 0);
+  parallel_for(team, C_.rows, chunk_rows_, [&](Size begin, Size end) {
+    EdgeId* counts = counts_.data() + static_cast<std::size_t>(begin / chunk_rows_) * blocks;
+    for (Size e = begin * C_.neighbors; e < end * C_.neighbors; ++e) {
+      ++counts[C_.indices[e] >> kBlockBits];
+    }
+  });
+}
+
+template <typename Real>
+void SymmetrizedRows<Real>::make_groups(EdgeId most) {
+  EdgeId largest = 0;
+  for (Size block = 0; block < blocks_; ++block) {
+    EdgeId edges = 0;
+    for (auto at = static_cast<std::size_t>(block); at < counts_.size();
+         at += static_cast<std::size_t>(blocks_)) {
+      edges += counts_[at];
+    }
+    if (groups_.empty() || groups_.back().edges + edges > most) {
+      groups_.push_back({block, block, 0});
+    }
+    groups_.back().end = block + 1;
+    groups_.back().edges += edges;
+    largest = std::max(largest, groups_.back().edges);
+  }
+  edges_.reset(new Edge[static_cast<std::size_t>(largest)]);
+  columns_.reset(new std::uint16_t[static_cast<std::size_t>(largest)]);
+}
+
+// Brings the edges of a group of columns together. Groups come in turn, each at the cursors that
+// the one before has left.
+template <typename Real>
+void SymmetrizedRows<Real>::gather(std::size_t g, ThreadTeam& team) {
+  if (std::exchange(gathered_, g) == g) {
+    return;
+  }
+  if (g == 0) {
+    std::fill(cursors_.begin(), cursors_.end(), 0);
+  }
+  const Group& group = groups_[g];
+  const auto width = static_cast<std::size_t>(group.end - group.begin);
+  const auto chunks = static_cast<std::size_t>(chunk_count(C_.rows, chunk_rows_));
+  std::vector<EdgeId> places(chunks * width);
+  starts_.resize(width + 1);
+  EdgeId start = 0;
+  for (std::size_t block = 0; block < width; ++block) {
+    starts_[block] = start;
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      places[chunk * width + block] = start;
+      start += counts_[chunk * static_cast<std::size_t>(blocks_) +
+                       static_cast<std::size_t>(group.begin) + block];
+    }
+  }
+  starts_[width] = start;
+
+  const Size columns_end = group.end * kBlockColumns;
+  parallel_for(team, C_.rows, chunk_rows_, [&](Size begin, Size end) {
+    EdgeId* place = places.data() + static_cast<std::size_t>(begin / chunk_rows_) * width;
+    for (Size i = begin; i < end; ++i) {
+      const PointId* columns = C_.columns_of(i);
+      const Real* values = C_.values_of(i);
+      std::uint32_t& cursor = cursors_[static_cast<std::size_t>(i)];
+      Size e = cursor;
+      for (; e < C_.neighbors && columns[e] < columns_end; ++e) {
+        const auto to = static_cast<std::size_t>(place[(columns[e] >> kBlockBits) - group.begin]++);
+        edges_[to] = {static_cast<PointId>(i), values[e]};
+        columns_[to] = static_cast<std::uint16_t>(columns[e] & (kBlockColumns - 1));
+      }
+      cursor = static_cast<std::uint32_t>(e);
+    }
+  });
+}
+
+// Makes the rows of C^T that belong to a block of the gathered group.
+template <typename Real>
+void SymmetrizedRows<Real>::transpose(Size block, Scratch& scratch) const {
+  const EdgeId begin = starts_[static_cast<std::size_t>(block)];
+  const EdgeId end = starts_[static_cast<std::size_t>(block + 1)];
+  scratch.edges.resize(static_cast<std::size_t>(end - begin));
+  scratch.starts.assign(kBlockColumns + 2, 0);
+  // Shifted by two, so that after the scatter starts[c] is where row c begins.
+  for (EdgeId e = begin; e < end; ++e) {
+    ++scratch.starts[columns_[static_cast<std::size_t>(e)] + 2u];
+  }
+  for (std::size_t c = 2; c < scratch.starts.size(); ++c) {
+    scratch.starts[c] += scratch.starts[c - 1];
+  }
+  for (EdgeId e = begin; e < end; ++e) {
+    EdgeId& place = scratch.starts[columns_[static_cast<std::size_t>(e)] + 1u];
+    scratch.edges[static_cast<std::size_t>(place++)] = edges_[static_cast<std::size_t>(e)];
+  }
+}
+
+// Writes a row of P from those of C and C^T; returns its length. Without a branch on which of them
+// is next, which nothing could predict.
+template <typename Real>
+std::size_t SymmetrizedRows<Real>::merge(Size row, const Edge* other, const Edge* other_end,
+                                         Scratch& scratch) const {
+  const PointId* mine = C_.columns_of(row);
+  const PointId* mine_end = mine + C_.neighbors;
+  const Real* value = C_.values_of(row);
+  const auto most = static_cast<std::size_t>(C_.neighbors + (other_end - other));
+  if (scratch.columns.size() < most) {
+    scratch.columns.resize(most);
+    scratch.values.resize(most);
+  }
+  PointId* columns = scratch.columns.data();
+  Real* values = scratch.values.data();
+  std::size_t count = 0;
+  while (mine != mine_end && other != other_end) {
+    const bool is_mine = *mine <= other->column;
+    const bool is_theirs = other->column <= *mine;
+    columns[count] = is_mine ? *mine : other->column;
+    values[count] = (is_mine ? *value : Real(0)) + (is_theirs ? other->value : Real(0));
+    ++count;
+    mine += is_mine;
+    value += is_mine;
+    other += is_theirs;
+  }
+  for (; mine != mine_end; ++mine, ++value, ++count) {
+    columns[count] = *mine;
+    values[count] = *value;
+  }
+  for (; other != other_end; ++other, ++count) {
+    columns[count] = other->column;
+    values[count] = other->value;
+  }
+  for (std::size_t e = 0; e < count; ++e) {
+    values[e] = static_cast<Real>((C_.equal ? 1.0 : static_cast<double>(values[e])) * scale_);
+  }
+  return count;
+}
+
+template <typename Real>
+double SymmetrizedRows<Real>::conditional_sum(ThreadTeam& team) const {
+  std::vector<double> partials;
+  return parallel_sum(team, C_.rows * C_.neighbors, 65536, partials, [&](Size begin, Size end) {
+    return std::accumulate(C_.values + begin, C_.values + end, 0.0);
+  });
+}
+
+template <typename Real>
+double SymmetrizedRows<Real>::entries(ThreadTeam& team) {
+  std::atomic<EdgeId> count{0};
+  for_rows(team, [&](const JointRow<Real>& row, int) {
+    count.fetch_add(static_cast<EdgeId>(row.columns.size()), std::memory_order_relaxed);
+  });
+  return static_cast<double>(count);
+}
+
+template <typename Real>
+Csr<Real> collect(JointRows<Real>& P, ThreadTeam& team) {
+  Csr<Real> matrix;
+  matrix.offsets.assign(static_cast<std::size_t>(P.rows() + 1), 0);
+  P.for_rows(team, [&](const JointRow<Real>& row, int) {
+    matrix.offsets[static_cast<std::size_t>(row.row + 1)] = static_cast<EdgeId>(row.columns.size());
+  });
+  std::partial_sum(matrix.offsets.begin(), matrix.offsets.end(), matrix.offsets.begin());
+  matrix.columns.resize(static_cast<std::size_t>(matrix.offsets.back()));
+  matrix.values.resize(static_cast<std::size_t>(matrix.offsets.back()));
+  P.for_rows(team, [&](const JointRow<Real>& row, int) {
+    const EdgeId first = matrix.offsets[static_cast<std::size_t>(row.row)];
+    std::copy(row.columns.begin(), row.columns.end(), matrix.columns.begin() + first);
+    std::copy(row.values.begin(), row.values.end(), matrix.values.begin() + first);
+  });
+  return matrix;
+}
+
+template class SymmetrizedRows<float>;
+template class SymmetrizedRows<double>;
+template Csr<float> collect(JointRows<float>&, ThreadTeam&);
+template Csr<double> collect(JointRows<double>&, ThreadTeam&);
 
 } // namespace acctsne

@@ -4,14 +4,76 @@
 #include "acctsne/csr.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "affinities/conditional.hpp"
+#include "affinities/joint_rows.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace acctsne {
 
-// `indices` and `conditional` are rows x neighbors; no row may name a neighbour twice or itself.
-// Their rows are sorted by column on the way. The result is symmetric, sums to 1, and its columns
-// ascend within each row.
+// The rows of P, made from C while they are read. P is symmetric and sums to 1. C must outlive
+// them; beside it they hold 10 bytes (14 in double precision) of the edges that are transposed at a
+// time, a sixteenth of all or `group_edges`, whichever is more.
 template <typename Real>
-Csr<Real> symmetrize(PointId* indices, Real* conditional, Size rows, Size neighbors,
-                     ThreadTeam& team);
+class SymmetrizedRows final : public JointRows<Real> {
+public:
+  // Below this a small C is transposed in one go, which is fastest: 170 MB in float.
+  static constexpr EdgeId kGroupEdges = EdgeId{1} << 24;
+
+  SymmetrizedRows(const Conditional<Real>& conditional, ThreadTeam& team,
+                  EdgeId group_edges = kGroupEdges);
+
+  Size rows() const override { return C_.rows; }
+  void for_rows(ThreadTeam& team, const typename JointRows<Real>::Visit& visit) override;
+
+private:
+  // An edge of C^T: its column there, and its value.
+  struct Edge {
+    PointId column;
+    Real value;
+  };
+  // Blocks of columns of C that are transposed together.
+  struct Group {
+    Size begin;
+    Size end;
+    EdgeId edges;
+  };
+  // Of one worker: rows of C^T, where each begins, and one row of P.
+  struct Scratch {
+    std::vector<Edge> edges;
+    std::vector<EdgeId> starts;
+    std::vector<PointId> columns;
+    std::vector<Real> values;
+  };
+
+  void count_edges(ThreadTeam& team);
+  void make_groups(EdgeId most);
+  double conditional_sum(ThreadTeam& team) const;
+  double entries(ThreadTeam& team); // that P stores
+  void gather(std::size_t group, ThreadTeam& team);
+  void transpose(Size block, Scratch& scratch) const;
+  std::size_t merge(Size row, const Edge* other, const Edge* other_end, Scratch& scratch) const;
+
+  Conditional<Real> C_;
+  Size blocks_;
+  Size chunk_rows_;
+  double scale_ = 1;           // of the sum of two conditional probabilities
+  std::vector<EdgeId> counts_; // edges by chunk of rows and block of columns
+  std::vector<Group> groups_;
+  std::vector<std::uint32_t> cursors_; // how many edges of each row were gathered
+
+  // The edges of the group that was gathered last, in the order of their column's block, and of
+  // their row within it.
+  std::size_t gathered_ = static_cast<std::size_t>(-1);
+  std::unique_ptr<Edge[]> edges_;
+  std::unique_ptr<std::uint16_t[]> columns_; // of C, counted from the block's first
+  std::vector<EdgeId> starts_;               // of each block
+};
+
+// Reads P into a matrix.
+template <typename Real>
+Csr<Real> collect(JointRows<Real>& P, ThreadTeam& team);
 
 } // namespace acctsne

@@ -1,4 +1,6 @@
 // The gradient descent as a Python class for each precision.
+#include "affinities/symmetrize.hpp"
+#include "bind/conditional.hpp"
 #include "bind/native_call.hpp"
 #include "optimize/loop.hpp"
 #include "optimize/place.hpp"
@@ -20,33 +22,48 @@ Method method_named(const std::string& name) {
   return static_cast<Method>(found - std::begin(kMethodNames));
 }
 
-// Keeps the arrays of P alive beside the optimiser that reads them.
 template <typename Real>
 class BoundOptimizer {
 public:
+  // From P as a matrix.
   BoundOptimizer(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Real> values,
                  Input2<Real> initial, const std::string& method, double angle, double force_error,
-                 double exponent, double kernel_scale)
-      : offsets_(std::move(offsets)), columns_(std::move(columns)), values_(std::move(values)),
-        rows_(initial.shape(0)), dims_(initial.shape(1)) {
-    require(rows_ >= 1 && offsets_.shape(0) == rows_ + 1, "P and the layout differ in rows");
-    const EdgeId* first = offsets_.data();
-    const auto edges = static_cast<EdgeId>(columns_.shape(0));
-    require(first[0] == 0 && first[rows_] == edges && values_.shape(0) == columns_.shape(0) &&
+                 double exponent, double kernel_scale, int threads)
+      : rows_(initial.shape(0)), dims_(initial.shape(1)) {
+    require(rows_ >= 1 && offsets.shape(0) == rows_ + 1, "P and the layout differ in rows");
+    const EdgeId* first = offsets.data();
+    const auto edges = static_cast<EdgeId>(columns.shape(0));
+    require(first[0] == 0 && first[rows_] == edges && values.shape(0) == columns.shape(0) &&
                 std::is_sorted(first, first + rows_ + 1),
             "P's offsets do not fit its columns");
     require(
-        std::all_of(columns_.data(), columns_.data() + edges,
+        std::all_of(columns.data(), columns.data() + edges,
                     [this](PointId j) { return j >= 0 && static_cast<std::size_t>(j) < rows_; }),
         "a column of P is out of range");
-    require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
-    const RepulsionOptions options{
-        method_named(method), angle, force_error, {exponent, kernel_scale}};
-    require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
-    optimizer_ = make_optimizer<Real>({{offsets_.data(), rows_ + 1},
-                                       {columns_.data(), columns_.shape(0)},
-                                       {values_.data(), values_.shape(0)}},
-                                      initial.data(), static_cast<int>(dims_), options);
+    const RepulsionOptions options =
+        checked_options(method, angle, force_error, exponent, kernel_scale);
+    run_native(threads, [&](ThreadTeam& team) {
+      MatrixRows<Real> P({{offsets.data(), rows_ + 1},
+                          {columns.data(), columns.shape(0)},
+                          {values.data(), values.shape(0)}});
+      optimizer_ = make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, team);
+    });
+  }
+
+  // From the conditional probabilities, rows sorted by column; without P as a matrix in between.
+  BoundOptimizer(Input2<PointId> indices, Input2<Real> conditional, bool equal,
+                 Input2<Real> initial, const std::string& method, double angle, double force_error,
+                 double exponent, double kernel_scale, int threads)
+      : rows_(initial.shape(0)), dims_(initial.shape(1)) {
+    require(rows_ >= 1 && indices.shape(0) == rows_, "P and the layout differ in rows");
+    const Conditional<Real> C = conditional_of(indices, conditional, equal);
+    const RepulsionOptions options =
+        checked_options(method, angle, force_error, exponent, kernel_scale);
+    run_native(threads, [&](ThreadTeam& team) {
+      require_sorted(C, team);
+      SymmetrizedRows<Real> P(C, team);
+      optimizer_ = make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, team);
+    });
   }
 
   bool run(Size iterations, double exaggeration, double learning_rate, double momentum,
@@ -153,9 +170,15 @@ public:
   }
 
 private:
-  Input1<EdgeId> offsets_;
-  Input1<PointId> columns_;
-  Input1<Real> values_;
+  RepulsionOptions checked_options(const std::string& method, double angle, double force_error,
+                                   double exponent, double kernel_scale) const {
+    require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
+    const RepulsionOptions options{
+        method_named(method), angle, force_error, {exponent, kernel_scale}};
+    require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
+    return options;
+  }
+
   std::size_t rows_;
   std::size_t dims_;
   std::unique_ptr<Optimizer<Real>> optimizer_;
@@ -213,10 +236,15 @@ void bind_optimizer(nb::module_& m, const char* name) {
   using Bound = BoundOptimizer<Real>;
   nb::class_<Bound>(m, name)
       .def(nb::init<Input1<EdgeId>, Input1<PointId>, Input1<Real>, Input2<Real>, const std::string&,
-                    double, double, double, double>(),
+                    double, double, double, double, int>(),
            "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
            "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a, "exponent"_a = 1.0,
-           "kernel_scale"_a = 1.0)
+           "kernel_scale"_a = 1.0, "threads"_a = 1)
+      .def(nb::init<Input2<PointId>, Input2<Real>, bool, Input2<Real>, const std::string&, double,
+                    double, double, double, int>(),
+           "indices"_a.noconvert(), "conditional"_a.noconvert(), "equal"_a, "initial"_a.noconvert(),
+           "method"_a, "angle"_a, "force_error"_a, "exponent"_a = 1.0, "kernel_scale"_a = 1.0,
+           "threads"_a = 1)
       .def("run", &Bound::run, "iterations"_a, "exaggeration"_a, "learning_rate"_a, "momentum"_a,
            "max_step"_a, "report_every"_a, "callback"_a.none(), "progress"_a.none(), "threads"_a)
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)

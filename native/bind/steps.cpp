@@ -2,6 +2,7 @@
 #include "acctsne/csr.hpp"
 #include "affinities/perplexity.hpp"
 #include "affinities/symmetrize.hpp"
+#include "bind/conditional.hpp"
 #include "bind/native_call.hpp"
 #include "forces/repulsive_exact.hpp"
 #include "forces/similarity.hpp"
@@ -72,17 +73,23 @@ nb::tuple fixed_gaussians(Input2<Real> squared_distances, double beta, int threa
 }
 
 template <typename Real>
-nb::tuple symmetrized(InOut2<PointId> indices, InOut2<Real> conditional, int threads) {
-  const auto rows = static_cast<Size>(indices.shape(0));
-  const auto k = static_cast<Size>(indices.shape(1));
+void sort_rows(InOut2<PointId> indices, InOut2<Real> conditional, int threads) {
   require(conditional.shape(0) == indices.shape(0) && conditional.shape(1) == indices.shape(1),
           "indices and conditional differ in shape");
-  require(std::all_of(indices.data(), indices.data() + rows * k,
-                      [rows](PointId j) { return j >= 0 && j < rows; }),
-          "a neighbour's index is out of range");
+  run_native(threads, [&](ThreadTeam& team) {
+    sort_by_column(indices.data(), conditional.data(), static_cast<Size>(indices.shape(0)),
+                   static_cast<Size>(indices.shape(1)), team);
+  });
+}
+
+template <typename Real>
+nb::tuple symmetrized(Input2<PointId> indices, Input2<Real> conditional, bool equal, int threads) {
+  const Conditional<Real> C = conditional_of(indices, conditional, equal);
   Csr<Real> joint;
   run_native(threads, [&](ThreadTeam& team) {
-    joint = symmetrize(indices.data(), conditional.data(), rows, k, team);
+    require_sorted(C, team);
+    SymmetrizedRows<Real> rows(C, team);
+    joint = collect(rows, team);
   });
   const std::size_t edges = joint.columns.size();
   return nb::make_tuple(to_numpy(std::move(joint.offsets), {indices.shape(0) + 1}),
@@ -179,8 +186,10 @@ void bind_steps_of(nb::module_& m) {
         "perplexities"_a, "by_density"_a, "threads"_a);
   m.def("fixed_bandwidth", &fixed_gaussians<Real>, "squared_distances"_a.noconvert(), "beta"_a,
         "threads"_a);
-  m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
+  m.def("sort_rows", &sort_rows<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
         "threads"_a);
+  m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
+        "equal"_a, "threads"_a);
   m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
         "threads"_a, "exponent"_a = 1.0, "kernel_scale"_a = 1.0);
   m.def("build_tree", &tree_arrays<Real>, "Y"_a.noconvert(), "threads"_a);

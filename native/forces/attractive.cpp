@@ -4,8 +4,6 @@
 
 #include "kernels/dispatch.hpp"
 
-#include <cmath>
-
 namespace acctsne {
 namespace {
 
@@ -34,24 +32,10 @@ double cross_entropy(const Edges<Real>& edges, const Real* points, int dims,
                       [&](Size begin, Size end) { return kernel(dims, view, points, begin, end); });
 }
 
-template <typename Real>
-double negative_entropy(const CsrView<Real>& P, std::vector<double>& partials, ThreadTeam& team) {
-  return parallel_sum(team, static_cast<Size>(P.values.size()), 65536, partials,
-                      [&](Size begin, Size end) {
-                        double sum = 0;
-                        for (Size e = begin; e < end; ++e) {
-                          const auto p = static_cast<double>(P.values[static_cast<std::size_t>(e)]);
-                          sum += p > 0 ? p * std::log(p) : 0.0;
-                        }
-                        return sum;
-                      });
-}
-
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \
   template void attractive_forces(const Edges<Real>&, const Real*, int, Real*, ThreadTeam&);       \
   template double cross_entropy(const Edges<Real>&, const Real*, int, std::vector<double>&,        \
-                                ThreadTeam&);                                                      \
-  template double negative_entropy(const CsrView<Real>&, std::vector<double>&, ThreadTeam&);
+                                ThreadTeam&);
 ACCTSNE_INSTANTIATE(float)
 ACCTSNE_INSTANTIATE(double)
 

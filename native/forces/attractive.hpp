@@ -1,7 +1,6 @@
 // Step 5, attractive forces.
 #pragma once
 
-#include "acctsne/csr.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "forces/edges.hpp"
@@ -15,13 +14,10 @@ template <typename Real>
 void attractive_forces(const Edges<Real>& edges, const Real* points, int dims, Real* force,
                        ThreadTeam& team);
 
-// sum_ij p_ij log(1 + |y_i - y_j|^2). KL(P || Q) = sum p log p + this + log Z, as P sums to 1.
+// sum_ij p_ij log(1 + |y_i - y_j|^2). KL(P || Q) = sum p log p (Edges::negative_entropy) + this +
+// log Z, as P sums to 1.
 template <typename Real>
 double cross_entropy(const Edges<Real>& edges, const Real* points, int dims,
                      std::vector<double>& partials, ThreadTeam& team);
-
-// sum_ij p_ij log(p_ij), the part of KL that does not depend on the layout.
-template <typename Real>
-double negative_entropy(const CsrView<Real>& P, std::vector<double>& partials, ThreadTeam& team);
 
 } // namespace acctsne

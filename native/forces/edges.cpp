@@ -3,21 +3,23 @@
 // Rows come in blocks of kEdgeBlockRows. A block has a window of 65536 columns around it; edges
 // into the window ("near") store their column in 16 bits, counted from the window's start, the rest
 // ("far") in 32. After relabelling by Morton order nearly all edges are near. Each row's part is
-// padded with edges of weight zero to a whole number of vectors.
+// padded with edges of weight zero, from the point to itself, to a whole number of vectors.
 //
 // Half precision keeps 11 bits of each p, scaled so that the largest is near the format's upper
 // end: p down to 1e-9 of the largest keeps them all. MNIST-70k: see docs/performance.md for time
 // and exact KL with and without.
 //
 // 1. Count each row's near and far edges; running sums give the offsets.
-// 2. Fill, row by row, in the order of P.
+// 2. Fill, row by row. Both parts of a row are in the order of P, whatever the labels were before:
+//    that decides the order of sums, so that a run which goes on from a file ends with the same
+//    bits. To relabel, the two parts are merged again.
 #include "forces/edges.hpp"
 
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <numeric>
 
 namespace acctsne {
 namespace {
@@ -25,136 +27,255 @@ namespace {
 // The power of two that brings the largest value to between 2^14 and 2^15, below half precision's
 // 65504.
 template <typename Real>
-Real half_scale(const CsrView<Real>& P, ThreadTeam& team) {
-  constexpr Size kGrain = 65536;
-  const Size edges = static_cast<Size>(P.values.size());
-  std::vector<Real> largest(static_cast<std::size_t>(chunk_count(edges, kGrain)), Real(0));
-  parallel_for(team, edges, kGrain, [&](Size begin, Size end) {
-    Real most = 0;
-    for (Size e = begin; e < end; ++e) {
-      most = std::max(most, P.values[static_cast<std::size_t>(e)]);
+Real half_scale(Real largest) {
+  return largest > 0 ? std::exp2(14 - std::floor(std::log2(largest))) : Real(1);
+}
+
+// The label of each row of P.
+std::vector<PointId> labels(std::span<const PointId> order, ThreadTeam& team) {
+  std::vector<PointId> label(order.size());
+  parallel_for(team, static_cast<Size>(order.size()), 16384, [&](Size begin, Size end) {
+    for (Size i = begin; i < end; ++i) {
+      label[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = static_cast<PointId>(i);
     }
-    largest[static_cast<std::size_t>(begin / kGrain)] = most;
   });
-  Real most = 0;
-  for (const Real value : largest) {
-    most = std::max(most, value);
+  return label;
+}
+
+Size window_of(Size row, Size rows) {
+  return edge_window(row / kEdgeBlockRows * kEdgeBlockRows, rows);
+}
+
+bool is_near(PointId column, Size window) {
+  return column >= window && column < window + kEdgeWindow;
+}
+
+// The end of a row's edges before its padding.
+template <typename Column>
+EdgeId end_of_edges(const Column* columns, EdgeId begin, EdgeId end, Size itself) {
+  while (end > begin && columns[end - 1] == itself) {
+    --end;
   }
-  return most > 0 ? std::exp2(14 - std::floor(std::log2(most))) : Real(1);
+  return end;
 }
 
 } // namespace
 
 template <typename Real>
-void Edges<Real>::build(const CsrView<Real>& P, std::span<const PointId> order, bool half,
+void Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order, bool half,
                         ThreadTeam& team) {
-  rows_ = P.rows();
-  const auto n = static_cast<std::size_t>(rows_);
-  label_.resize(n);
-  parallel_for(team, rows_, 16384, [&](Size begin, Size end) {
-    for (Size i = begin; i < end; ++i) {
-      label_[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] =
-          static_cast<PointId>(i);
+  const std::vector<PointId> label = labels(order, team);
+  std::vector<Row<Real>> rows(static_cast<std::size_t>(team.size()));
+  const auto blocks = static_cast<std::size_t>(chunk_count(P.rows(), kJointBlockRows));
+  std::vector<double> entropies(blocks, 0);
+  std::vector<Real> largest(blocks, Real(0));
+  Store next(P.rows());
+  P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
+    Row<Real>& row = rows[static_cast<std::size_t>(worker)];
+    take_row(given, label, row);
+    next.count_row(label[static_cast<std::size_t>(given.row)], row.columns);
+    const auto block = static_cast<std::size_t>(given.row / kJointBlockRows);
+    for (const Real value : given.values) {
+      const auto p = static_cast<double>(value);
+      entropies[block] += p > 0 ? p * std::log(p) : 0.0;
+      largest[block] = std::max(largest[block], value);
     }
   });
+  negative_entropy_ = std::accumulate(entropies.begin(), entropies.end(), 0.0);
 
+  const auto to_half = half ? kernels().of<Real>().to_half : nullptr;
+  half_scale_ =
+      to_half == nullptr ? Real(0) : half_scale(*std::max_element(largest.begin(), largest.end()));
+  next.make_room(to_half != nullptr ? sizeof(std::uint16_t) : sizeof(Real));
+  std::vector<std::vector<std::uint16_t>> halves(rows.size());
+  P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
+    Row<Real>& row = rows[static_cast<std::size_t>(worker)];
+    take_row(given, label, row);
+    const Size i = label[static_cast<std::size_t>(given.row)];
+    if (to_half != nullptr) {
+      std::vector<std::uint16_t>& converted = halves[static_cast<std::size_t>(worker)];
+      converted.resize(row.values.size());
+      to_half(row.values.data(), static_cast<Size>(row.values.size()), half_scale_,
+              converted.data());
+      next.put_row(i, row.columns, converted.data());
+    } else {
+      next.put_row(i, row.columns, row.values.data());
+    }
+  });
+  order_.assign(order.begin(), order.end());
+  edges_ = std::move(next);
+}
+
+template <typename Real>
+void Edges<Real>::relabel(std::span<const PointId> order, ThreadTeam& team) {
+  std::vector<PointId> label = labels(order, team);
+  // Of each row of P, to of each present point.
+  std::vector<PointId> of_points(label.size());
+  parallel_for(team, rows(), 16384, [&](Size begin, Size end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      of_points[i] = label[static_cast<std::size_t>(order_[i])];
+    }
+  });
+  edges_ = half_scale_ != Real(0) ? relabelled<std::uint16_t>(of_points, team)
+                                  : relabelled<Real>(of_points, team);
+  order_.assign(order.begin(), order.end());
+}
+
+// The edges under the labels that are given for each present point.
+template <typename Real>
+template <typename Value>
+typename Edges<Real>::Store Edges<Real>::relabelled(const std::vector<PointId>& label,
+                                                    ThreadTeam& team) const {
+  std::vector<Row<Value>> scratch(static_cast<std::size_t>(team.size()));
+  const auto for_rows = [&](auto&& visit) {
+    team.for_chunks(chunk_count(rows(), kEdgeBlockRows), [&](Size block, int worker) {
+      Row<Value>& row = scratch[static_cast<std::size_t>(worker)];
+      const Size end = std::min((block + 1) * kEdgeBlockRows, rows());
+      for (Size i = block * kEdgeBlockRows; i < end; ++i) {
+        merge_parts(i, label, row);
+        visit(label[static_cast<std::size_t>(i)], row);
+      }
+    });
+  };
+  Store next(rows());
+  for_rows([&](Size i, const Row<Value>& row) { next.count_row(i, row.columns); });
+  next.make_room(sizeof(Value));
+  for_rows([&](Size i, const Row<Value>& row) { next.put_row(i, row.columns, row.values.data()); });
+  return next;
+}
+
+// A row of P under new labels. An edge from the point to itself, which moves nothing, is left out.
+template <typename Real>
+void Edges<Real>::take_row(const JointRow<Real>& given, const std::vector<PointId>& label,
+                           Row<Real>& row) {
+  row.resize(given.columns.size());
+  std::size_t count = 0;
+  for (std::size_t e = 0; e < given.columns.size(); ++e) {
+    row.columns[count] = label[static_cast<std::size_t>(given.columns[e])];
+    row.values[count] = given.values[e];
+    count += given.columns[e] != given.row;
+  }
+  row.columns.resize(count);
+}
+
+// The edges of a present point in the order of P, under new labels.
+template <typename Real>
+template <typename Value>
+void Edges<Real>::merge_parts(Size i, const std::vector<PointId>& label, Row<Value>& row) const {
+  const auto at = static_cast<std::size_t>(i);
+  const auto& [near, far] = edges_;
+  const Size window = window_of(i, rows());
+  EdgeId n = near.offsets[at];
+  EdgeId f = far.offsets[at];
+  const EdgeId near_end = end_of_edges(near.columns.get(), n, near.offsets[at + 1], i - window);
+  const EdgeId far_end = end_of_edges(far.columns.get(), f, far.offsets[at + 1], i);
+  row.resize(static_cast<std::size_t>(near_end - n + far_end - f));
+  PointId* columns = row.columns.data();
+  Value* values = row.values.data();
+  const auto take_near = [&] {
+    *columns++ =
+        label[static_cast<std::size_t>(window + near.columns[static_cast<std::size_t>(n)])];
+    *values++ = near.template values_of<Value>()[n++];
+  };
+  const auto take_far = [&] {
+    *columns++ = label[static_cast<std::size_t>(far.columns[static_cast<std::size_t>(f)])];
+    *values++ = far.template values_of<Value>()[f++];
+  };
+  while (n < near_end && f < far_end) {
+    const auto near_point =
+        static_cast<std::size_t>(window + near.columns[static_cast<std::size_t>(n)]);
+    const auto far_point = static_cast<std::size_t>(far.columns[static_cast<std::size_t>(f)]);
+    if (order_[near_point] < order_[far_point]) {
+      take_near();
+    } else {
+      take_far();
+    }
+  }
+  while (n < near_end) {
+    take_near();
+  }
+  while (f < far_end) {
+    take_far();
+  }
+}
+
+template <typename Real>
+void Edges<Real>::Store::count_row(Size i, std::span<const PointId> columns) {
   const EdgeId lanes = kernels().of<Real>().lanes;
   const auto padded = [lanes](EdgeId count) { return (count + lanes - 1) / lanes * lanes; };
-  // Calls visit(column, value, near) for the edges of new row i.
-  const auto visit_row = [&](Size i, auto&& visit) {
-    const Size window = edge_window(i / kEdgeBlockRows * kEdgeBlockRows, rows_);
-    const auto old_row = static_cast<std::size_t>(order[static_cast<std::size_t>(i)]);
-    for (EdgeId e = P.offsets[old_row]; e < P.offsets[old_row + 1]; ++e) {
-      const auto edge = static_cast<std::size_t>(e);
-      const PointId column = label_[static_cast<std::size_t>(P.columns[edge])];
-      const Size offset = column - window;
-      visit(column, P.values[edge], offset >= 0 && offset < kEdgeWindow);
-    }
-  };
-
-  near_offsets_.assign(n + 1, 0);
-  far_offsets_.assign(n + 1, 0);
-  parallel_for(team, rows_, kEdgeBlockRows, [&](Size begin, Size end) {
-    for (Size i = begin; i < end; ++i) {
-      EdgeId near = 0;
-      EdgeId far = 0;
-      visit_row(i, [&](PointId, Real, bool is_near) { ++(is_near ? near : far); });
-      near_offsets_[static_cast<std::size_t>(i + 1)] = padded(near);
-      far_offsets_[static_cast<std::size_t>(i + 1)] = padded(far);
-    }
-  });
-  for (std::size_t i = 0; i < n; ++i) {
-    near_offsets_[i + 1] += near_offsets_[i];
-    far_offsets_[i + 1] += far_offsets_[i];
+  const Size window = window_of(i, rows());
+  EdgeId count = 0;
+  for (const PointId column : columns) {
+    count += is_near(column, window);
   }
-  const auto to_half = half ? kernels().of<Real>().to_half : nullptr;
-  half_scale_ = to_half != nullptr ? half_scale(P, team) : Real(0);
-  near_columns_.resize(near_offsets_[n]);
-  far_columns_.resize(far_offsets_[n]);
-  for (auto [values, size] :
-       {std::pair{&near_values_, near_offsets_[n]}, std::pair{&far_values_, far_offsets_[n]}}) {
-    if (half_scale_ != Real(0)) {
-      values->half.resize(size);
-    } else {
-      values->full.resize(size);
-    }
-  }
-
-  std::vector<std::vector<Real>> scratch(static_cast<std::size_t>(team.size()));
-  team.for_chunks(chunk_count(rows_, kEdgeBlockRows), [&](Size block, int worker) {
-    const Size block_begin = block * kEdgeBlockRows;
-    const Size block_end = std::min(block_begin + kEdgeBlockRows, rows_);
-    const Size window = edge_window(block_begin, rows_);
-    std::vector<Real>& row_values = scratch[static_cast<std::size_t>(worker)];
-    for (Size i = block_begin; i < block_end; ++i) {
-      const auto row = static_cast<std::size_t>(i);
-      const auto near_begin = static_cast<std::size_t>(near_offsets_[row]);
-      const auto far_begin = static_cast<std::size_t>(far_offsets_[row]);
-      const auto near_count = static_cast<std::size_t>(near_offsets_[row + 1]) - near_begin;
-      const auto far_count = static_cast<std::size_t>(far_offsets_[row + 1]) - far_begin;
-      // Padding: the point itself, with weight zero.
-      row_values.assign(near_count + far_count, Real(0));
-      std::fill_n(near_columns_.data.get() + near_begin, near_count,
-                  static_cast<std::uint16_t>(i - window));
-      std::fill_n(far_columns_.data.get() + far_begin, far_count, static_cast<PointId>(i));
-      std::size_t near = 0;
-      std::size_t far = 0;
-      visit_row(i, [&](PointId column, Real value, bool is_near) {
-        if (is_near) {
-          near_columns_.data[near_begin + near] = static_cast<std::uint16_t>(column - window);
-          row_values[near++] = value;
-        } else {
-          far_columns_.data[far_begin + far] = column;
-          row_values[near_count + far++] = value;
-        }
-      });
-      if (half_scale_ != Real(0)) {
-        to_half(row_values.data(), static_cast<Size>(near_count), half_scale_,
-                near_values_.half.data.get() + near_begin);
-        to_half(row_values.data() + near_count, static_cast<Size>(far_count), half_scale_,
-                far_values_.half.data.get() + far_begin);
-      } else {
-        std::copy_n(row_values.data(), near_count, near_values_.full.data.get() + near_begin);
-        std::copy_n(row_values.data() + near_count, far_count,
-                    far_values_.full.data.get() + far_begin);
-      }
-    }
-  });
+  near.offsets[static_cast<std::size_t>(i + 1)] = padded(count);
+  far.offsets[static_cast<std::size_t>(i + 1)] =
+      padded(static_cast<EdgeId>(columns.size()) - count);
 }
+
+template <typename Real>
+template <typename Value>
+void Edges<Real>::Store::put_row(Size i, std::span<const PointId> columns, const Value* values) {
+  const auto at = static_cast<std::size_t>(i);
+  const Size window = window_of(i, rows());
+  std::uint16_t* near_columns = near.columns.get();
+  PointId* far_columns = far.columns.get();
+  Value* near_values = near.template values_of<Value>();
+  Value* far_values = far.template values_of<Value>();
+  EdgeId n = near.offsets[at];
+  EdgeId f = far.offsets[at];
+  for (std::size_t e = 0; e < columns.size(); ++e) {
+    if (is_near(columns[e], window)) {
+      near_columns[n] = static_cast<std::uint16_t>(columns[e] - window);
+      near_values[n++] = values[e];
+    } else {
+      far_columns[f] = columns[e];
+      far_values[f++] = values[e];
+    }
+  }
+  const EdgeId near_end = near.offsets[at + 1];
+  const EdgeId far_end = far.offsets[at + 1];
+  std::fill(near_columns + n, near_columns + near_end, static_cast<std::uint16_t>(i - window));
+  std::fill(near_values + n, near_values + near_end, Value(0));
+  std::fill(far_columns + f, far_columns + far_end, static_cast<PointId>(i));
+  std::fill(far_values + f, far_values + far_end, Value(0));
+}
+
+template <typename Real>
+void Edges<Real>::Store::make_room(std::size_t value_bytes) {
+  near.make_room(value_bytes);
+  far.make_room(value_bytes);
+}
+
+template <typename Real>
+template <typename Column>
+void Edges<Real>::Part<Column>::make_room(std::size_t value_bytes) {
+  std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
+  const auto edges = static_cast<std::size_t>(offsets.back());
+  // Not cleared: every row is written.
+  columns.reset(new Column[edges]);
+  values.reset(new std::byte[edges * value_bytes]);
+}
+
+template <typename Real>
+template <typename Value>
+void Edges<Real>::Row<Value>::resize(std::size_t edges) {
+  const auto lanes = static_cast<std::size_t>(kernels().of<Real>().lanes);
+  columns.resize(edges);
+  values.resize((edges + lanes - 1) / lanes * lanes);
+}
+
 template <typename Real>
 EdgeView<Real> Edges<Real>::view() const {
-  const auto pointer = [this](const Values& values) -> const void* {
-    return half_scale_ != Real(0) ? static_cast<const void*>(values.half.data.get())
-                                  : static_cast<const void*>(values.full.data.get());
-  };
-  return {rows_,
+  const auto& [near, far] = edges_;
+  return {rows(),
           half_scale_,
-          near_offsets_.data(),
-          near_columns_.data.get(),
-          pointer(near_values_),
-          far_offsets_.data(),
-          far_columns_.data.get(),
-          pointer(far_values_)};
+          near.offsets.data(),
+          near.columns.get(),
+          near.values.get(),
+          far.offsets.data(),
+          far.columns.get(),
+          far.values.get()};
 }
 
 template class Edges<float>;

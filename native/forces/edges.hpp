@@ -1,12 +1,14 @@
 // P in the form that the attraction reads: rows and columns relabelled, columns in 16 bits where
-// they fit, values in half precision if that is wanted.
+// they fit, values in half precision if that is wanted. It is the only form in which P outlives the
+// beginning of a run.
 #pragma once
 
-#include "acctsne/csr.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "affinities/joint_rows.hpp"
 #include "kernels/kernels.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,44 +18,64 @@ namespace acctsne {
 template <typename Real>
 class Edges {
 public:
-  // Takes the edges of P with its points relabelled: new point i is old point order[i]. May be
-  // called again with another order; memory is then used again. `half` asks for half precision,
-  // which is heeded where the CPU converts it and Real is float.
-  void build(const CsrView<Real>& P, std::span<const PointId> order, bool half, ThreadTeam& team);
+  // Takes the edges of P with its points relabelled: new point i is row order[i] of P. `half` asks
+  // for half precision, which is heeded where the CPU converts it and Real is float.
+  void build(JointRows<Real>& P, std::span<const PointId> order, bool half, ThreadTeam& team);
+  // Relabels again: point i becomes row order[i] of P. Leaves the bits of a build with this order.
+  void relabel(std::span<const PointId> order, ThreadTeam& team);
 
-  Size rows() const { return rows_; }
+  Size rows() const { return static_cast<Size>(order_.size()); }
+  // sum_ij p_ij log(p_ij), the part of KL that does not depend on the layout. Of P as it was given.
+  double negative_entropy() const { return negative_entropy_; }
   EdgeView<Real> view() const;
 
 private:
-  // Grows without copying or clearing what it holds.
-  template <typename T>
-  struct Buffer {
-    std::unique_ptr<T[]> data;
-    std::size_t capacity = 0;
-    void resize(Size size) {
-      if (static_cast<std::size_t>(size) > capacity) {
-        data.reset();
-        capacity = static_cast<std::size_t>(size);
-        data.reset(new T[capacity]);
-      }
+  // Rows of near or of far edges.
+  template <typename Column>
+  struct Part {
+    std::vector<EdgeId> offsets;
+    std::unique_ptr<Column[]> columns;
+    std::unique_ptr<std::byte[]> values; // of Real, or halves
+
+    explicit Part(Size rows) : offsets(static_cast<std::size_t>(rows) + 1, 0) {}
+    // For the edges of all rows, of which offsets[i + 1] has the number in row i.
+    void make_room(std::size_t value_bytes);
+    template <typename Value>
+    Value* values_of() const {
+      return reinterpret_cast<Value*>(values.get());
     }
   };
+  struct Store {
+    Part<std::uint16_t> near;
+    Part<PointId> far;
 
-  // Values of Real or halves of them.
-  struct Values {
-    Buffer<Real> full;
-    Buffer<std::uint16_t> half;
+    explicit Store(Size rows = 0) : near(rows), far(rows) {}
+    Size rows() const { return static_cast<Size>(near.offsets.size()) - 1; }
+    void count_row(Size i, std::span<const PointId> columns);
+    void make_room(std::size_t value_bytes);
+    template <typename Value>
+    void put_row(Size i, std::span<const PointId> columns, const Value* values);
+  };
+  // The edges of one row in the order of P, under the new labels.
+  template <typename Value>
+  struct Row {
+    std::vector<PointId> columns;
+    std::vector<Value> values; // padded to whole vectors
+
+    void resize(std::size_t edges);
   };
 
-  Size rows_ = 0;
+  static void take_row(const JointRow<Real>& given, const std::vector<PointId>& label,
+                       Row<Real>& row);
+  template <typename Value>
+  void merge_parts(Size i, const std::vector<PointId>& label, Row<Value>& row) const;
+  template <typename Value>
+  Store relabelled(const std::vector<PointId>& label, ThreadTeam& team) const;
+
+  std::vector<PointId> order_; // the row of P that each point is
   Real half_scale_ = 0;        // 0 if values are not halves
-  std::vector<PointId> label_; // new label of each old point
-  std::vector<EdgeId> near_offsets_;
-  std::vector<EdgeId> far_offsets_;
-  Buffer<std::uint16_t> near_columns_;
-  Values near_values_;
-  Buffer<PointId> far_columns_;
-  Values far_values_;
+  double negative_entropy_ = 0;
+  Store edges_;
 };
 
 } // namespace acctsne

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 namespace acctsne {
@@ -33,14 +32,17 @@ std::vector<Real> times(double factor, std::vector<Real> values) {
 template <typename Real>
 class LayoutOptimizer final : public Optimizer<Real> {
 public:
-  LayoutOptimizer(const CsrView<Real>& P, const Real* initial, int dims,
-                  const RepulsionOptions& options)
-      : P_(P), similarity_(options.similarity), layout_(dims),
+  LayoutOptimizer(JointRows<Real>& P, const Real* initial, int dims,
+                  const RepulsionOptions& options, ThreadTeam& team)
+      : similarity_(options.similarity), layout_(dims),
         repulsion_(make_repulsion<Real>(dims, options)) {
     const std::vector<Real> given(initial, initial + P.rows() * dims);
     start_layout(layout_, times(1 / similarity_.unit(), given).data(), P.rows());
     attractive_.resize(layout_.points.size());
     repulsive_.resize(layout_.points.size());
+    relabel_points(team);
+    edges_.build(P, layout_.order, /*half=*/true, team);
+    edges_fit_ = true;
   }
 
   bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) override {
@@ -106,12 +108,9 @@ public:
   double kl_divergence(ThreadTeam& team) override {
     evaluate(team);
     const StepTimer timer(this->seconds_.kl_divergence);
-    if (std::isnan(negative_entropy_)) {
-      negative_entropy_ = negative_entropy(P_, partials_, team);
-    }
     const double cross =
         cross_entropy(edges_, layout_.points.data(), layout_.dims, partials_, team);
-    return std::max(0.0, negative_entropy_ + similarity_.exponent * cross +
+    return std::max(0.0, edges_.negative_entropy() + similarity_.exponent * cross +
                              std::log(std::max(z_, kSmallestZ)));
   }
 
@@ -137,19 +136,23 @@ private:
         std::find(std::begin(kRelabelAt), std::end(kRelabelAt), iteration) != std::end(kRelabelAt);
     if (due || relabelled_at_ < 0) {
       const StepTimer timer(this->seconds_.relabel);
-      const std::vector<PointId> order =
-          morton_order(layout_.points.data(), layout_.size(), layout_.dims, layout_.lower.data(),
-                       layout_.upper.data(), team);
-      relabel_layout(layout_, order, team);
-      relabelled_at_ = iteration;
-      edges_fit_ = false;
+      relabel_points(team);
     }
     if (!edges_fit_) {
       const StepTimer timer(this->seconds_.relabel);
       const ThreadTeam::Uninterrupted to_the_end(team);
-      edges_.build(P_, layout_.order, /*half=*/true, team);
+      edges_.relabel(layout_.order, team);
       edges_fit_ = true;
     }
+  }
+
+  void relabel_points(ThreadTeam& team) {
+    const std::vector<PointId> order =
+        morton_order(layout_.points.data(), layout_.size(), layout_.dims, layout_.lower.data(),
+                     layout_.upper.data(), team);
+    relabel_layout(layout_, order, team);
+    relabelled_at_ = this->iterations();
+    edges_fit_ = false;
   }
 
   double step(const Phase& phase, ThreadTeam& team) {
@@ -180,7 +183,6 @@ private:
   // for.
   static constexpr double kLargestFactor = 1e15;
 
-  CsrView<Real> P_;
   Similarity similarity_;
   Edges<Real> edges_;
   bool edges_fit_ = false; // edges_ has the present numbering
@@ -191,7 +193,6 @@ private:
   std::vector<Real> attractive_;
   std::vector<Real> repulsive_;
   double z_ = 0;
-  double negative_entropy_ = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> partials_;
   std::vector<double> sums_;
 };
@@ -199,17 +200,17 @@ private:
 } // namespace
 
 template <typename Real>
-std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
-                                                int dims, const RepulsionOptions& options) {
+std::unique_ptr<Optimizer<Real>> make_optimizer(JointRows<Real>& P, const Real* initial, int dims,
+                                                const RepulsionOptions& options, ThreadTeam& team) {
   if (dims < 1) {
     throw std::invalid_argument("an embedding has at least 1 dimension");
   }
-  return std::make_unique<LayoutOptimizer<Real>>(P, initial, dims, options);
+  return std::make_unique<LayoutOptimizer<Real>>(P, initial, dims, options, team);
 }
 
-template std::unique_ptr<Optimizer<float>> make_optimizer(const CsrView<float>&, const float*, int,
-                                                          const RepulsionOptions&);
-template std::unique_ptr<Optimizer<double>> make_optimizer(const CsrView<double>&, const double*,
-                                                           int, const RepulsionOptions&);
+template std::unique_ptr<Optimizer<float>> make_optimizer(JointRows<float>&, const float*, int,
+                                                          const RepulsionOptions&, ThreadTeam&);
+template std::unique_ptr<Optimizer<double>> make_optimizer(JointRows<double>&, const double*, int,
+                                                           const RepulsionOptions&, ThreadTeam&);
 
 } // namespace acctsne

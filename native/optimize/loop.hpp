@@ -2,9 +2,9 @@
 // outlives it.
 #pragma once
 
-#include "acctsne/csr.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "affinities/joint_rows.hpp"
 #include "forces/repulsive.hpp"
 
 #include <functional>
@@ -46,7 +46,7 @@ struct OptimizerState {
   Size relabelled_at = -1; // the iteration that made the numbering
 };
 
-// One embedding being optimised. P must outlive it.
+// One embedding being optimised.
 template <typename Real>
 class Optimizer {
 public:
@@ -86,9 +86,10 @@ protected:
   Size by_method_[kMethods] = {};
 };
 
-// `initial` is rows of P x dims. Any number of dims, if the method is all pairs or automatic.
+// `initial` is rows of P x dims. Any number of dims, if the method is all pairs or automatic. P is
+// read here and not needed afterwards.
 template <typename Real>
-std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
-                                                int dims, const RepulsionOptions& options);
+std::unique_ptr<Optimizer<Real>> make_optimizer(JointRows<Real>& P, const Real* initial, int dims,
+                                                const RepulsionOptions& options, ThreadTeam& team);
 
 } // namespace acctsne

@@ -249,7 +249,8 @@ Edges<Real> edges_of(const Csr<Real>& P, bool half = false) {
   std::iota(order.begin(), order.end(), PointId{0});
   Edges<Real> edges;
   ThreadTeam team(1);
-  edges.build(P.view(), order, half, team);
+  MatrixRows<Real> rows(P.view());
+  edges.build(rows, order, half, team);
   return edges;
 }
 

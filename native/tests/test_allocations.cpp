@@ -3,6 +3,7 @@
 
 #include "check.hpp"
 #include "data.hpp"
+#include "optimizer.hpp"
 
 #include <atomic>
 #include <cstdlib>

@@ -192,7 +192,7 @@ TEST(entropies_match_a_double_loop) {
       std::vector<double> crosses;
       for (const int threads : kThreadCounts) {
         ThreadTeam team(threads);
-        CHECK_NEAR(negative_entropy(P.view(), partials, team), expected_negative, 1e-11);
+        CHECK_NEAR(edges_of(P).negative_entropy(), expected_negative, 1e-11);
         crosses.push_back(cross_entropy(edges_of(P), points.data(), Dims, partials, team));
         CHECK_NEAR(crosses.back(), expected_cross, kRounding<Real> * expected_cross);
         CHECK_EQUAL(crosses.back(), crosses.front());

@@ -5,6 +5,7 @@
 
 #include "check.hpp"
 #include "data.hpp"
+#include "optimizer.hpp"
 
 #include <chrono>
 #include <stdexcept>

@@ -1,0 +1,62 @@
+// P row by row, whatever it is made of, so that it can be read into another form without being
+// there as a matrix.
+#pragma once
+
+#include "acctsne/csr.hpp"
+#include "acctsne/parallel.hpp"
+#include "acctsne/types.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <span>
+
+namespace acctsne {
+
+template <typename Real>
+struct JointRow {
+  Size row;
+  std::span<const PointId> columns; // ascending
+  std::span<const Real> values;
+};
+
+// Rows of P that one thread is given one after the other: what is summed over them is the same at
+// any number of threads.
+inline constexpr Size kJointBlockRows = 256;
+
+template <typename Real>
+class JointRows {
+public:
+  using Visit = std::function<void(const JointRow<Real>& row, int worker)>;
+
+  virtual ~JointRows() = default;
+  virtual Size rows() const = 0;
+  // Calls visit with each row once, for the length of the call. Blocks of rows come in any order
+  // and on any thread.
+  virtual void for_rows(ThreadTeam& team, const Visit& visit) = 0;
+};
+
+// The rows of a matrix that is there. It must outlive them.
+template <typename Real>
+class MatrixRows final : public JointRows<Real> {
+public:
+  explicit MatrixRows(const CsrView<Real>& P) : P_(P) {}
+
+  Size rows() const override { return P_.rows(); }
+
+  void for_rows(ThreadTeam& team, const typename JointRows<Real>::Visit& visit) override {
+    team.for_chunks(chunk_count(rows(), kJointBlockRows), [&](Size block, int worker) {
+      const Size end = std::min((block + 1) * kJointBlockRows, rows());
+      for (Size i = block * kJointBlockRows; i < end; ++i) {
+        const auto first = static_cast<std::size_t>(P_.offsets[static_cast<std::size_t>(i)]);
+        const auto last = static_cast<std::size_t>(P_.offsets[static_cast<std::size_t>(i + 1)]);
+        visit({i, P_.columns.subspan(first, last - first), P_.values.subspan(first, last - first)},
+              worker);
+      }
+    });
+  }
+
+private:
+  CsrView<Real> P_;
+};
+
+} // namespace acctsne

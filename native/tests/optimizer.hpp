@@ -1,0 +1,16 @@
+// Optimisers of a matrix, for the tests that run them.
+#pragma once
+
+#include "optimize/loop.hpp"
+
+namespace acctsne {
+
+template <typename Real>
+std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
+                                                int dims, const RepulsionOptions& options) {
+  MatrixRows<Real> rows(P);
+  ThreadTeam alone(1);
+  return make_optimizer<Real>(rows, initial, dims, options, alone);
+}
+
+} // namespace acctsne
