@@ -66,11 +66,12 @@ class Affinities:
     values: npt.NDArray[Any]
     bsp_seconds: float
 
-    def optimizer(self, layout: npt.NDArray[Any], method: str) -> Any:
+    def optimizer(self, layout: npt.NDArray[Any], method: str, threads: int) -> Any:
         kind = _core.Optimizer64 if self.values.dtype == np.float64 else _core.Optimizer32
         start = np.ascontiguousarray(layout, dtype=self.values.dtype)
         # Angle and force error are the estimator's defaults.
-        return kind(self.offsets, self.columns, self.values, start, method, 0.5, 0.02)
+        arrays = self.offsets, self.columns, self.values
+        return kind(*arrays, start, method, 0.5, 0.02, threads=threads)
 
 
 def find_neighbors(X: npt.NDArray[np.float32], perplexity: float, threads: int) -> Neighbors:
@@ -87,7 +88,9 @@ def make_affinities(neighbors: Neighbors, dtype: str, threads: int, repeats: int
         start = perf_counter()
         conditional, *_ = _core.search_perplexity(squared, neighbors.perplexity, threads)
         seconds.append(perf_counter() - start)
-    offsets, columns, values = _core.symmetrize(neighbors.indices, conditional, threads)
+    indices = neighbors.indices.copy()
+    _core.sort_rows(indices, conditional, threads)
+    offsets, columns, values = _core.symmetrize(indices, conditional, False, threads)
     return Affinities(offsets, columns, values, median(seconds))
 
 
@@ -113,7 +116,7 @@ def late_layout(
     P: Affinities, initial: npt.NDArray[Any], iterations: int, threads: int
 ) -> npt.NDArray[Any]:
     """Run t-SNE to a layout as it is late in a fit."""
-    optimizer = P.optimizer(initial, "auto")
+    optimizer = P.optimizer(initial, "auto", threads)
     early = min(EARLY_ITERATIONS, iterations)
     run(optimizer, early, threads, EXAGGERATION)
     if iterations > early:
@@ -126,7 +129,7 @@ def time_iterations(
     P: Affinities, layout: npt.NDArray[Any], method: str, iterations: int, threads: int
 ) -> dict[str, Any]:
     """Return milliseconds per iteration by step, from the layout on, and the methods used."""
-    optimizer = P.optimizer(layout, method)
+    optimizer = P.optimizer(layout, method, threads)
     run(optimizer, WARM_UP, threads)
     before, used_before = optimizer.seconds, optimizer.iterations_by_method
     start = perf_counter()

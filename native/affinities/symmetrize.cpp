@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 namespace acctsne {
@@ -29,6 +31,13 @@ constexpr Size kFewestChunkRows = 512;
 
 // Where C is large, this part of its edges is transposed at a time.
 constexpr EdgeId kParts = 16;
+
+// The value, or zero. By its bits: compilers would branch.
+template <typename Real>
+Real value_if(bool condition, Real value) {
+  using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
+  return std::bit_cast<Real>(std::bit_cast<Bits>(value) & (Bits{0} - Bits{condition}));
+}
 
 } // namespace
 
@@ -181,8 +190,8 @@ std::size_t SymmetrizedRows<Real>::merge(Size row, const Edge* other, const Edge
   while (mine != mine_end && other != other_end) {
     const bool is_mine = *mine <= other->column;
     const bool is_theirs = other->column <= *mine;
-    columns[count] = is_mine ? *mine : other->column;
-    values[count] = (is_mine ? *value : Real(0)) + (is_theirs ? other->value : Real(0));
+    columns[count] = std::min(*mine, other->column);
+    values[count] = value_if(is_mine, *value) + value_if(is_theirs, other->value);
     ++count;
     mine += is_mine;
     value += is_mine;

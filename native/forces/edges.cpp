@@ -74,12 +74,16 @@ void Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order, bool
     Row<Real>& row = rows[static_cast<std::size_t>(worker)];
     take_row(given, label, row);
     next.count_row(label[static_cast<std::size_t>(given.row)], row.columns);
-    const auto block = static_cast<std::size_t>(given.row / kJointBlockRows);
+    double entropy = 0;
+    Real most = 0;
     for (const Real value : given.values) {
       const auto p = static_cast<double>(value);
-      entropies[block] += p > 0 ? p * std::log(p) : 0.0;
-      largest[block] = std::max(largest[block], value);
+      entropy += p > 0 ? p * std::log(p) : 0.0;
+      most = std::max(most, value);
     }
+    const auto block = static_cast<std::size_t>(given.row / kJointBlockRows);
+    entropies[block] += entropy;
+    largest[block] = std::max(largest[block], most);
   });
   negative_entropy_ = std::accumulate(entropies.begin(), entropies.end(), 0.0);
 

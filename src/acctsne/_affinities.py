@@ -1,7 +1,7 @@
 """Step 2: the joint probabilities P."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from acctsne._affinity_inputs import (
     neighbors_in_distances,
     search_neighbors,
 )
+from acctsne._joint import Conditional, Matrix, read_only
 from acctsne._progress import StageTimer, logger, shown_log
 from acctsne._similarity import Similarity, check_similarity
 from acctsne._threads import effective_threads
@@ -30,6 +31,10 @@ class Affinities:
     Made by :meth:`from_data`, :meth:`from_neighbors`, :meth:`from_distances` or
     :meth:`from_matrix`, and not changed afterwards. P is symmetric, not negative, zero on the
     diagonal, and sums to 1. It is the same for any number of threads.
+
+    Until `offsets`, `columns`, `values` or :meth:`to_scipy` are asked for, only each sample's own
+    distribution over its neighbours is held, which takes two thirds of the memory and is all that
+    an :class:`Embedding` needs to begin.
 
     Attributes
     ----------
@@ -70,24 +75,44 @@ class Affinities:
     (100, 100)
     """
 
-    offsets: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int32]
-    values: npt.NDArray[Any]
+    _P: Conditional | Matrix
     perplexities: npt.NDArray[np.float64]
     n_neighbors: int | None = None
     similarity: Similarity | None = None
     changes: tuple[str, ...] = ()
+    _threads: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("offsets", "columns", "values", "perplexities"):
-            view = getattr(self, name).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+        object.__setattr__(self, "perplexities", read_only(self.perplexities))
+
+    @property
+    def _matrix(self) -> Matrix:
+        """P as a matrix, which from now on is held in place of what it is made of."""
+        P = self._P
+        if isinstance(P, Conditional):
+            P = P.symmetrized(self._threads)
+            object.__setattr__(self, "_P", P)
+        return P
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each row begins in `columns` and `values`, and the last one ends."""
+        return self._matrix.offsets
+
+    @property
+    def columns(self) -> npt.NDArray[np.int32]:
+        """The columns of all rows."""
+        return self._matrix.columns
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The affinities of all rows."""
+        return self._matrix.values
 
     @property
     def n_samples(self) -> int:
         """The number of rows and of columns."""
-        return len(self.offsets) - 1
+        return self._P.n_samples
 
     @property
     def kind(self) -> str:
@@ -97,7 +122,7 @@ class Affinities:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The precision of the values."""
-        return self.values.dtype
+        return self._P.values.dtype
 
     def to_scipy(self) -> csr_matrix:
         """Return P as a SciPy matrix that shares the arrays, so cannot be written to.
@@ -118,32 +143,39 @@ class Affinities:
             f"n_neighbors={self.n_neighbors}, n_edges={len(self.columns)}, dtype={self.dtype})"
         )
 
+    def _as_type(self, dtype: np.dtype[Any]) -> "Affinities":
+        """Return P in the given precision, itself if it has it."""
+        if self.dtype == dtype:
+            return self
+        return replace(self, _P=Matrix(self.offsets, self.columns, self.values.astype(dtype)))
+
     def _to_arrays(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
         """Return the arrays, and the rest as what JSON can hold."""
-        names = ("offsets", "columns", "values", "perplexities")
         similarity = asdict(self.similarity) if self.similarity else None
         rest = {
             "n_neighbors": self.n_neighbors,
             "similarity": similarity,
             "changes": list(self.changes),
         }
-        return {name: getattr(self, name) for name in names}, rest
+        return {**self._P.to_arrays(), "perplexities": self.perplexities}, rest
 
     @classmethod
     def _from_arrays(
-        cls, arrays: dict[str, npt.NDArray[Any]], description: dict[str, Any]
+        cls, arrays: dict[str, npt.NDArray[Any]], description: dict[str, Any], threads: int
     ) -> "Affinities":
         """Put together what `_to_arrays` took apart."""
         similarity = description["similarity"]
         if similarity is not None:
             similarity["perplexities"] = tuple(similarity["perplexities"])
             similarity = Similarity(**similarity)
-        return cls(
-            **arrays,
-            n_neighbors=description["n_neighbors"],
-            similarity=similarity,
-            changes=tuple(description["changes"]),
-        )
+        perplexities = arrays.pop("perplexities")
+        P: Conditional | Matrix
+        if "indices" in arrays:
+            P = Conditional(**arrays, equal=similarity.kind == "uniform")
+        else:
+            P = Matrix(**arrays)
+        changes = tuple(description["changes"])
+        return cls(P, perplexities, description["n_neighbors"], similarity, changes, threads)
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         # Through the constructor, which makes the arrays read-only again.
@@ -405,14 +437,14 @@ class Affinities:
             for change in changes:
                 logger.info("the given affinities were not those of t-SNE: %s", change)
             return cls(
-                *csr_arrays(matrix.astype(checked_dtype)),
-                perplexities=_row_perplexities(matrix),
+                Matrix(*csr_arrays(matrix.astype(checked_dtype))),
+                _row_perplexities(matrix),
                 changes=tuple(changes),
             )
 
 
 def _to_joint(found: list[Any], similarity: Similarity, threads: int) -> Affinities:
-    """Hand over for good the neighbours found: together they are as large as P."""
+    """Hand over for good the neighbours found, as large as all that is made of them."""
     unit = found.pop()
     # The distances straight from the list: a name here would keep them alive.
     return joint_probabilities(found[0], found.pop(), similarity, threads, unit=unit)
@@ -426,22 +458,20 @@ def joint_probabilities(
     timer: StageTimer | None = None,
     unit: float = 1.0,
 ) -> Affinities:
-    """Compute each row's distribution over its neighbours, and symmetrise.
+    """Compute each row's distribution over its neighbours.
 
-    Sorts the rows of `indices` on the way. The distances are `unit` times the true ones.
+    Takes over `indices` and sorts its rows. The distances are `unit` times the true ones.
     """
     timer = timer or StageTimer()
     with timer.stage("bsp"):
         conditional, perplexities = similarity.conditional(squared_distances, unit, threads)
     del squared_distances  # where the caller keeps none, this frees a third of the memory in use
     with timer.stage("symmetrize"):
-        offsets, columns, values = _core.symmetrize(indices, conditional, threads)
-        if similarity.kind == "uniform":
-            # The graph of those who are neighbours in either direction, not the mean of the two.
-            values[:] = 1.0 / len(values)
-    return Affinities(
-        offsets, columns, values, perplexities, n_neighbors=indices.shape[1], similarity=similarity
-    )
+        _core.sort_rows(indices, conditional, threads)
+    # For "uniform", the graph of those who are neighbours in either direction, not the mean of the
+    # two.
+    P = Conditional(indices, conditional, equal=similarity.kind == "uniform")
+    return Affinities(P, perplexities, indices.shape[1], similarity, _threads=threads)
 
 
 def csr_arrays(

@@ -1,7 +1,7 @@
 """Types of the native module (native/bind)."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +54,9 @@ def mix_perplexities(
 def fixed_bandwidth(
     squared_distances: Reals, beta: float, threads: int
 ) -> tuple[Reals, npt.NDArray[np.float64]]: ...
+def sort_rows(indices: npt.NDArray[np.int32], conditional: Reals, threads: int) -> None: ...
 def symmetrize(
-    indices: npt.NDArray[np.int32], conditional: Reals, threads: int
+    indices: npt.NDArray[np.int32], conditional: Reals, equal: bool, threads: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Reals]: ...
 def exact_repulsion(
     Y: Reals,
@@ -85,6 +86,7 @@ def place(
 ) -> Reals: ...
 
 class _Optimizer:
+    @overload
     def __init__(
         self,
         offsets: npt.NDArray[np.int64],
@@ -96,6 +98,21 @@ class _Optimizer:
         force_error: float,
         exponent: float = 1.0,
         kernel_scale: float = 1.0,
+        threads: int = 1,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        indices: npt.NDArray[np.int32],
+        conditional: Reals,
+        equal: bool,
+        initial: Reals,
+        method: str,
+        angle: float,
+        force_error: float,
+        exponent: float = 1.0,
+        kernel_scale: float = 1.0,
+        threads: int = 1,
     ) -> None: ...
     def run(
         self,

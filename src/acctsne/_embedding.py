@@ -143,14 +143,13 @@ class Embedding:
         }
         kind = _core.Optimizer64 if affinities.dtype == np.float64 else _core.Optimizer32
         self._optimizer: Any = kind(
-            affinities.offsets,
-            affinities.columns,
-            affinities.values,
+            *affinities._P.optimizer_input(),
             layout,
             self._settings["method"],
             self._settings["angle"],
             self._settings["force_error"],
             *output_kernel(self._settings["dof"], layout.shape[1]),
+            threads=threads,
         )
 
     @classmethod
@@ -379,6 +378,13 @@ class Embedding:
         )
         return "finished" if finished else reason
 
+    def _release_affinities(self) -> None:
+        """Forget the affinities, which are as large as the optimiser's own form of them.
+
+        What needs them can then no longer be asked: the exact KL divergence, a copy or a file.
+        """
+        del self.affinities
+
     def _rest(self) -> None:
         """Forget momentum and gains."""
         self._optimizer.rest()
@@ -479,7 +485,7 @@ class Embedding:
         for name, values in state.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"{name} has values that are not finite")
-        affinities = Affinities._from_arrays(arrays, settings["affinities"])
+        affinities = Affinities._from_arrays(arrays, settings["affinities"], threads)
         return cls._restored(
             affinities, settings["embedding"], {**state, **settings["state"]}, threads
         )

@@ -68,6 +68,7 @@ def _embedded(P: csr_matrix, n_components: int, threads: int) -> npt.NDArray[np.
         "auto",
         angle=0.5,
         force_error=0.02,
+        threads=threads,
     )
     for iterations, exaggeration in PHASES:
         optimizer.run(

@@ -403,6 +403,8 @@ class TSNE(
             )
             resumed = checkpoint.open(self, problem) if checkpoint else None
             descent, frame = (resumed, None) if resumed else self._start(problem, timer)
+            if checkpoint is None:
+                descent.embedding._release_affinities()
             # For transform(): the data that the map is of, and how it was searched.
             self._fit_X = None if isinstance(problem.X, Affinities) else problem.X
             self._fit_frame = (self.metric, frame) if frame else None
@@ -429,7 +431,9 @@ class TSNE(
             "force_error": self.force_error,
             "dof": self.dof,
         }
-        return Descent(Embedding._of(P, layout, settings, problem.threads), recall), frame
+        with timer.stage("symmetrize"):
+            embedding = Embedding._of(P, layout, settings, problem.threads)
+        return Descent(embedding, recall), frame
 
     def _affinities(
         self, problem: Problem, timer: StageTimer
@@ -440,7 +444,7 @@ class TSNE(
         with timer.stage("knn"):
             *neighbors, recall, frame = find_neighbors(problem, self.verbose, self.random_state)
         similarity = Similarity("gaussian", (problem.perplexity,))
-        # Handed over for good: together they are as large as P.
+        # Handed over for good, as large as all that is made of them.
         P = joint_probabilities(
             neighbors.pop(0), neighbors.pop(0), similarity, problem.threads, timer
         )

@@ -1,6 +1,6 @@
 """From what the user passes to one plain Problem whose every value has been checked."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +146,7 @@ def affinities_problem(estimator: "TSNE", P: "Affinities", fixed: Any = None) ->
     if isinstance(init, np.ndarray):
         init = check_initial_layout(init, P.n_samples, estimator.n_components, dtype)
     return Problem(
-        X=P if P.dtype == dtype else replace(P, values=P.values.astype(dtype)),
+        X=P._as_type(dtype),
         n_samples=P.n_samples,
         n_components=int(estimator.n_components),
         n_neighbors=0,
