@@ -13,6 +13,8 @@ from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 
 from acctsne import TSNE, Affinities, _pca, init, quality
+from acctsne._affinities import csr_arrays
+from acctsne._joint import Matrix
 
 Array = npt.NDArray[Any]
 
@@ -165,10 +167,7 @@ class TestSpectral:
 
     def test_underflowed_affinities_join_nothing(self) -> None:
         zeros = csr_matrix(([1.0, 1.0, 0.0, 0.0, 1.0, 1.0], [1, 0, 2, 1, 3, 2], [0, 1, 3, 5, 6]))
-        zeros.sort_indices()
-        affinities = Affinities(
-            zeros.indptr.astype(np.int64), zeros.indices.astype(np.int32), zeros.data, np.ones(4)
-        )
+        affinities = Affinities(Matrix(*csr_arrays(zeros)), np.ones(4))
         assert not affinities.to_scipy().data.all()
         check_usual(init.spectral(affinities), (4, 2))
 

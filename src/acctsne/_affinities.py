@@ -1,7 +1,7 @@
 """Step 2: the joint probabilities P."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from acctsne._affinity_inputs import (
     neighbors_in_distances,
     search_neighbors,
 )
-from acctsne._joint import Conditional, Matrix, read_only
+from acctsne._joint import Conditional, Matrix, ReadOnly
 from acctsne._progress import StageTimer, logger, shown_log
 from acctsne._similarity import Similarity, check_similarity
 from acctsne._threads import effective_threads
@@ -25,7 +25,7 @@ from acctsne._validate import check_layout_dtype
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Affinities:
+class Affinities(ReadOnly):
     """How much each pair of samples belongs together: t-SNE's matrix P.
 
     Made by :meth:`from_data`, :meth:`from_neighbors`, :meth:`from_distances` or
@@ -81,9 +81,6 @@ class Affinities:
     similarity: Similarity | None = None
     changes: tuple[str, ...] = ()
     _threads: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "perplexities", read_only(self.perplexities))
 
     @property
     def _matrix(self) -> Matrix:
@@ -157,7 +154,7 @@ class Affinities:
             "similarity": similarity,
             "changes": list(self.changes),
         }
-        return {**self._P.to_arrays(), "perplexities": self.perplexities}, rest
+        return {**self._P._arrays(), "perplexities": self.perplexities}, rest
 
     @classmethod
     def _from_arrays(
@@ -176,10 +173,6 @@ class Affinities:
             P = Matrix(**arrays)
         changes = tuple(description["changes"])
         return cls(P, perplexities, description["n_neighbors"], similarity, changes, threads)
-
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        # Through the constructor, which makes the arrays read-only again.
-        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     @classmethod
     def from_data(

@@ -141,9 +141,9 @@ class Embedding:
             "force_error": float(settings["force_error"]),
             "dof": settings["dof"] if settings["dof"] == "sklearn" else float(settings["dof"]),
         }
-        kind = _core.Optimizer64 if affinities.dtype == np.float64 else _core.Optimizer32
+        kind: Any = _core.Optimizer64 if affinities.dtype == np.float64 else _core.Optimizer32
         self._optimizer: Any = kind(
-            *affinities._P.optimizer_input(),
+            *affinities._P._fields(),
             layout,
             self._settings["method"],
             self._settings["angle"],

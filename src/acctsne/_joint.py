@@ -1,6 +1,6 @@
-"""The two forms that P is held in before the optimiser has its own."""
+"""The two forms that P is held in until the optimiser has its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -9,28 +9,41 @@ import numpy.typing as npt
 from acctsne import _core
 
 
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+@dataclass(frozen=True, eq=False)
+class ReadOnly:
+    """A dataclass whose arrays cannot be written to, copies of it included."""
+
+    def __post_init__(self) -> None:
+        for name, array in self._arrays().items():
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    def _fields(self) -> tuple[Any, ...]:
+        """Return all fields in their order."""
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays among the fields by name."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        # Through the constructor, which makes the arrays read-only again.
+        return type(self), self._fields()
 
 
 @dataclass(frozen=True, eq=False)
-class Conditional:
+class Conditional(ReadOnly):
     """Each sample's own distribution over its neighbours.
 
-    P is the mean of it and its transpose, divided by the number of samples; if `equal`, P has the
-    same value wherever that is not zero.
+    P is the mean of it and its transpose, divided by the number of samples; or, if `equal`, the
+    same value wherever that is stored. The native optimiser takes the fields in place of P.
     """
 
     indices: npt.NDArray[np.int32]  # ascending within each row
     values: npt.NDArray[Any]
     equal: bool
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "indices", read_only(self.indices))
-        object.__setattr__(self, "values", read_only(self.values))
 
     @property
     def n_samples(self) -> int:
@@ -41,36 +54,19 @@ class Conditional:
         """Make P."""
         return Matrix(*_core.symmetrize(self.indices, self.values, self.equal, threads))
 
-    def optimizer_input(self) -> tuple[Any, ...]:
-        """Return what the native optimiser takes in place of P."""
-        return self.indices, self.values, self.equal
-
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what a file keeps."""
-        return {"indices": self.indices, "values": self.values}
-
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
-    """P itself: row i is `columns[offsets[i]:offsets[i + 1]]` and the `values` there."""
+class Matrix(ReadOnly):
+    """P itself: row i is `columns[offsets[i]:offsets[i + 1]]` and the `values` there.
+
+    The native optimiser takes the fields.
+    """
 
     offsets: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int32]
     values: npt.NDArray[Any]
 
-    def __post_init__(self) -> None:
-        for name in ("offsets", "columns", "values"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-
     @property
     def n_samples(self) -> int:
         """The number of rows."""
         return len(self.offsets) - 1
-
-    def optimizer_input(self) -> tuple[Any, ...]:
-        """Return what the native optimiser takes."""
-        return self.offsets, self.columns, self.values
-
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what a file keeps."""
-        return {"offsets": self.offsets, "columns": self.columns, "values": self.values}
