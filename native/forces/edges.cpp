@@ -113,7 +113,7 @@ void Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order, bool
 template <typename Real>
 void Edges<Real>::relabel(std::span<const PointId> order, ThreadTeam& team) {
   std::vector<PointId> label = labels(order, team);
-  // Of each row of P, to of each present point.
+  // From the labels of the rows of P to those of the present points.
   std::vector<PointId> of_points(label.size());
   parallel_for(team, rows(), 16384, [&](Size begin, Size end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {

@@ -32,9 +32,9 @@ class Affinities(ReadOnly):
     :meth:`from_matrix`, and not changed afterwards. P is symmetric, not negative, zero on the
     diagonal, and sums to 1. It is the same for any number of threads.
 
-    Until `offsets`, `columns`, `values` or :meth:`to_scipy` are asked for, only each sample's own
-    distribution over its neighbours is held, which takes two thirds of the memory and is all that
-    an :class:`Embedding` needs to begin.
+    Unless a matrix was given, only each sample's own distribution over its neighbours is held at
+    first, which is all that an :class:`Embedding` needs. The matrix is made, and held instead, when
+    `offsets`, `columns`, `values`, :meth:`to_scipy` or the printed form are asked for.
 
     Attributes
     ----------
