@@ -132,19 +132,34 @@ class TestFilesThatAreNone:
         np.savez(path, allow_pickle=True, header=np.array("{}"), points=trap)
         self.refused(path)
 
-    @pytest.mark.parametrize("name", ["points", "order", "columns", "gains"])
-    def test_arrays_that_do_not_fit(self, P: Affinities, path: Path, name: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "as_matrix"),
+        [
+            ("points", False),
+            ("order", False),
+            ("gains", False),
+            ("indices", False),
+            ("values", False),
+            ("values", True),
+            ("columns", True),
+        ],
+    )
+    def test_arrays_that_do_not_fit(self, X: Array, path: Path, name: str, as_matrix: bool) -> None:
+        P = Affinities.from_data(X, perplexity=10)
+        if as_matrix:
+            P.to_scipy()
         start(P).save(path)
         with np.load(path) as archive:
             arrays = dict(archive)
         np.savez(path, **{**arrays, name: arrays[name][:-1]})
         self.refused(path)
         np.savez(path, **{**arrays, name: np.full_like(arrays[name], -1)})
-        if name in ("order", "columns"):
+        if name in ("order", "indices", "columns"):
             self.refused(path)
         del arrays[name]
         np.savez(path, **arrays)
-        assert repr(name) in self.refused(path)
+        # Without indices it looks like the form of a matrix.
+        assert repr("columns" if name == "indices" else name) in self.refused(path)
 
     def test_positions_that_are_not_finite(self, P: Affinities, path: Path) -> None:
         start(P).save(path)
