@@ -113,12 +113,13 @@ void FftRepulsion<Real, Dims>::prepare_grid(const Real* lower, const Real* upper
     lengths[axis] = fft_length(2 * nodes_[axis]);
   }
 
-  bool same = step == step_;
+  bool same = kernel_fits_ && step == step_;
   for (int axis = 0; axis < 2; ++axis) {
     same = same && tables_[axis] && tables_[axis]->length() == lengths[axis];
   }
   const auto workers = static_cast<std::size_t>(team.size());
   if (!same) {
+    kernel_fits_ = false; // until it is computed to the end, which the user may not wait for
     step_ = step;
     Size scratch_size = 0;
     for (int axis = 0; axis < 2; ++axis) {
@@ -136,6 +137,7 @@ void FftRepulsion<Real, Dims>::prepare_grid(const Real* lower, const Real* upper
   scratch_.resize(std::max(scratch_.size(), workers * scratch_size_));
   if (!same) {
     compute_kernel_spectrum(team);
+    kernel_fits_ = true;
   }
 }
 

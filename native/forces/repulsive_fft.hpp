@@ -63,6 +63,7 @@ private:
 
   double exponent_;
   double step_ = 0;
+  bool kernel_fits_ = false; // the kernel's spectrum is that of the step and the lengths
   std::unique_ptr<FftTables<Real>> tables_[2]; // along x and y
   GridGeometry<Real> geometry_{};
   Size nodes_[2] = {}; // nodes in use along x and y

@@ -8,29 +8,16 @@
 #include "check.hpp"
 #include "data.hpp"
 
+#include <chrono>
 #include <complex>
 #include <numbers>
+#include <thread>
 
 using namespace acctsne;
 
 namespace {
 
 constexpr Cloud kMaps[] = {Cloud::uniform, Cloud::clustered, Cloud::grid};
-
-template <typename Real, int Dims>
-struct Bounds {
-  Real lower[Dims];
-  Real upper[Dims];
-  explicit Bounds(const std::vector<Real>& points) {
-    for (int axis = 0; axis < Dims; ++axis) {
-      lower[axis] = upper[axis] = points[at(axis)];
-      for (std::size_t c = at(axis); c < points.size(); c += Dims) {
-        lower[axis] = std::min(lower[axis], points[c]);
-        upper[axis] = std::max(upper[axis], points[c]);
-      }
-    }
-  }
-};
 
 template <typename Real>
 struct Forces {
@@ -41,7 +28,7 @@ struct Forces {
 template <typename Real, int Dims>
 Forces<Real> on_grid(const std::vector<Real>& points, double step, int threads = 2) {
   ThreadTeam team(threads);
-  const Bounds<Real, Dims> bounds(points);
+  const Extent<Real, Dims> bounds(points);
   FftRepulsion<Real, Dims> repulsion;
   Forces<Real> result{std::vector<Real>(points.size())};
   result.z = repulsion.forces(points.data(), static_cast<Size>(points.size()) / Dims, bounds.lower,
@@ -219,7 +206,7 @@ TEST(one_object_serves_maps_that_grow_and_shrink) {
     for (float& value : map) {
       value *= scale;
     }
-    const Bounds<float, 2> bounds(map);
+    const Extent<float, 2> bounds(map);
     std::vector<float> force(map.size());
     const double z =
         repulsion.forces(map.data(), 1500, bounds.lower, bounds.upper, 0.4, force.data(), team);
@@ -229,9 +216,35 @@ TEST(one_object_serves_maps_that_grow_and_shrink) {
   }
 }
 
+TEST(a_cancelled_call_leaves_nothing_half_done) {
+  const std::vector<float> points = make_cloud<float>(Cloud::uniform, 300, 2, 1);
+  const Extent<float, 2> bounds(points);
+  const auto forces = [&](FftRepulsion<float, 2>& repulsion, ThreadTeam& team) {
+    std::vector<float> force(points.size());
+    repulsion.forces(points.data(), 300, bounds.lower, bounds.upper, 0.4, force.data(), team);
+    return force;
+  };
+  FftRepulsion<float, 2> interrupted;
+  {
+    ThreadTeam team(1, [] { return true; });
+    // Until it is due to ask.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    bool threw = false;
+    try {
+      forces(interrupted, team);
+    } catch (const Cancelled&) {
+      threw = true;
+    }
+    CHECK(threw);
+  }
+  FftRepulsion<float, 2> fresh;
+  ThreadTeam team(1);
+  CHECK(same_bytes(forces(interrupted, team), forces(fresh, team)));
+}
+
 TEST(a_runaway_point_sends_the_map_to_the_tree) {
   const std::vector<float> map = make_cloud<float>(Cloud::outlier, 3000, 2);
-  const Bounds<float, 2> bounds(map);
+  const Extent<float, 2> bounds(map);
   ThreadTeam team(2);
   RepulsionOptions options;
   options.method = Method::fft;
