@@ -39,11 +39,17 @@ def main() -> int:
     np.save(folder / "embedding.npy", positions)
 
     peak = memory_peak() / 1e9
-    rows = [[name, f"{value:.1f}"] for name, value in model.timings_.items()]
+    others_than_seconds = ("recall", "iterations")
+    rows = [
+        [name, f"{value:.1f}"]
+        for name, value in model.timings_.items()
+        if not name.startswith(others_than_seconds)
+    ]
     paragraphs = [
         table(["step", "seconds"], rows),
-        f"KL divergence {model.kl_divergence_:.4f} after {model.n_iter_} iterations. Peak memory "
-        f"of the process {peak:.2f} GB; {before:.2f} GB, the data among them, were there before.",
+        f"KL divergence {model.kl_divergence_:.4f} after {model.n_iter_} iterations; recall of "
+        f"the neighbours {model.timings_['recall']:.4f}. Peak memory of the process {peak:.2f} GB; "
+        f"{before:.2f} GB, the data among them, were there before.",
         disturbance_note([others.cores]),
     ]
     results = {

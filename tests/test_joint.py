@@ -136,13 +136,17 @@ class TestSameBits:
 class TestRelease:
     @staticmethod
     def held_by_a_fit(X: Array, **parameters: Any) -> list[Any]:
-        """Return the forms of P that exist during the descent."""
+        """Return the forms of P that exist during the descent, less those of other tests."""
         held: list[Any] = []
 
+        def forms() -> list[Any]:
+            return [one for one in gc.get_objects() if isinstance(one, Conditional | Matrix)]
+
         def look(*_: Any) -> None:
-            held.extend(one for one in gc.get_objects() if isinstance(one, Conditional | Matrix))
+            held.extend(one for one in forms() if id(one) not in before)
 
         gc.collect()
+        before = {id(one) for one in forms()} - {id(getattr(X, "_P", None))}
         TSNE(perplexity=10, max_iter=250, callback=look, **parameters).fit(X)
         return held
 

@@ -165,5 +165,5 @@ def test_large_cloud_does_not_depend_on_threads(dims: int) -> None:
 
 @pytest.mark.parametrize("shape", [(0, 2), (5, 0), (5, 4)])
 def test_no_tree_of_nothing(shape: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match=r"needs a point|1, 2 or 3 dimensions"):
+    with pytest.raises(ValueError, match=r"needs a point|1, 2 and 3 dimensions"):
         _core.build_tree(np.zeros(shape), 1)

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
-from acctsne._projection import MAX_AXES, Frame, find_frame
+from acctsne._projection import APPROXIMATE_AXES, Frame, find_frame
 
 Progress = Callable[[int], None] | None
 
 # Exact up to here: as much work as 300,000 samples of 50 features. Its time grows with N^1.6 where
 # the data has clusters, measured from 50,000 to 1,000,000 synthetic samples of 20 features, and
-# with the axes that are kept.
+# with the axes, up to a number that few pairs go beyond.
 EXACT_WORK = 300_000**1.6 * 50
 
 # Rows whose exact neighbours say how good an approximate search was.
@@ -44,7 +44,7 @@ def chosen_mode(mode: str, n_samples: int, n_features: int) -> str:
     """Decide what "auto" means for data of this size."""
     if mode != "auto":
         return mode
-    work = n_samples**1.6 * min(n_features, MAX_AXES)
+    work = n_samples**1.6 * min(n_features, APPROXIMATE_AXES)
     return "exact" if work <= EXACT_WORK else "approximate"
 
 
@@ -61,7 +61,7 @@ def search(
     """Find the neighbours of every row of a dense C-contiguous array among the others."""
     if chosen_mode(mode, *X.shape) == "exact":
         return Found(*exact_neighbors(X, n_neighbors, in_double, threads, progress))
-    frame = find_frame(X, n_neighbors)
+    frame = find_frame(X, n_neighbors, APPROXIMATE_AXES)
     projection = frame.project(X, threads)
     sample = sample_rows(len(X), random)
     indices, squared, recall = _core.approximate_neighbors(
