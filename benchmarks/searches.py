@@ -121,8 +121,8 @@ SEARCHES = {
         Search("scikit-learn-intelex", "sklearnex", brute_force("sklearnex.neighbors")),
         Search("faiss-flat", "faiss", faiss_flat),
         Search("faiss-cells", "faiss", faiss_cells, (8, 16, 32, 64, 128)),
-        Search("hnswlib", "hnswlib", hnswlib, (50, 100, 150, 200, 300, 500)),
-        Search("usearch", "usearch", usearch, (50, 100, 150, 200, 300, 500)),
+        Search("hnswlib", "hnswlib", hnswlib, (100, 150, 200, 300, 500)),
+        Search("usearch", "usearch", usearch, (100, 150, 200, 300, 500)),
         Search("pynndescent", "pynndescent", pynndescent, (5, 10, 20, 40)),
     )
 }
