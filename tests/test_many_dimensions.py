@@ -26,16 +26,6 @@ DIMS = pytest.mark.parametrize("dims", [4, 5, 10])
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-@pytest.fixture(scope="module", name="X")
-def samples(digits: tuple[Array, Array]) -> Array:
-    return digits[0][:150]
-
-
-@pytest.fixture(scope="module", name="P")
-def affinities(X: Array) -> Affinities:
-    return Affinities.from_data(X, perplexity=10)
-
-
 def small(**parameters: Any) -> TSNE:
     given = {"n_components": 4, "perplexity": 10, "max_iter": 250, "random_state": 0}
     return TSNE(**{**given, "early_exaggeration_iter": 100, **parameters})
@@ -133,7 +123,7 @@ def test_more_dimensions_than_samples() -> None:
 
 
 def test_fixed_points_and_callbacks(X: Array) -> None:
-    start = np.random.default_rng(0).normal(size=(150, 6))
+    start = np.random.default_rng(0).normal(size=(200, 6))
     seen = []
     tsne = small(
         n_components=6, init=start, dtype=np.float64, callback=lambda *told: seen.append(told[2])
@@ -141,7 +131,7 @@ def test_fixed_points_and_callbacks(X: Array) -> None:
     Y = tsne.fit_transform(X, fixed=np.arange(20))
     np.testing.assert_array_equal(Y[:20], start[:20])
     assert (Y[20:] != start[20:]).all()
-    assert {one.shape for one in seen} == {(150, 6)}
+    assert {one.shape for one in seen} == {(200, 6)}
 
 
 def test_embedding_goes_on_from_anywhere(P: Affinities, tmp_path: Path) -> None:
@@ -193,7 +183,7 @@ def test_new_points(digits: tuple[Array, Array], method: str, dtype: npt.DTypeLi
 
 @DIMS
 def test_quality(X: Array, dims: int) -> None:
-    Y = np.random.default_rng(dims).normal(size=(150, dims))
+    Y = np.random.default_rng(dims).normal(size=(200, dims))
     similarities = 1 / (1 + pdist(Y, "sqeuclidean"))
     assert quality.exact_z(Y) == pytest.approx(2 * similarities.sum(), rel=1e-12)
     assert quality.force_error(Y, "exact") < 1e-5
@@ -204,13 +194,13 @@ def test_quality(X: Array, dims: int) -> None:
 
 
 def test_multilevel_start(P: Affinities) -> None:
-    assert init.multilevel(P, 6).shape == (150, 6)
+    assert init.multilevel(P, 6).shape == (200, 6)
 
 
 def test_anndata(X: Array) -> None:
     cells = anndata.AnnData(X)
     scanpy_tsne(cells, use_rep="X", n_components=4, perplexity=10, max_iter=250)
-    assert cells.obsm["X_tsne"].shape == (150, 4)
+    assert cells.obsm["X_tsne"].shape == (200, 4)
 
 
 def test_command_line(X: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
