@@ -21,9 +21,9 @@ namespace {
 constexpr double kExactPair = 0.25;
 constexpr double kTreePoint = 10; // per point and level, log2 of the points
 constexpr double kTreeFixed = 5'000;
-constexpr double kFftPoint = 33;
-constexpr double kFftNode = 0.18; // per node of the padded grid, times log2 of their number
-constexpr double kFftFixed = 60'000;
+constexpr double kFftPoint = 27;
+constexpr double kFftNode = 0.25; // per node transformed, times log2 of their number
+constexpr double kFftFixed = 40'000;
 // A similarity with another exponent than 1 takes a logarithm and an exponential: how much longer
 // all pairs and the tree then take. float32 with AVX2 and AVX-512, 2-D and 3-D: 3.4 to 4.8 and 1.4
 // to 1.8. The grid's work stays the same.
@@ -68,12 +68,9 @@ Method MapRepulsion<Real, Dims>::choose(Size count, const Real* lower, const Rea
   double fft = HUGE_VAL;
   if constexpr (Dims <= 2) {
     const double step = grid_step();
-    double nodes = 1;
-    for (int axis = 0; axis < Dims; ++axis) {
-      nodes *= 2 * (static_cast<double>(upper[axis] - lower[axis]) / step + 32);
-    }
     if (FftRepulsion<Real, Dims>::nodes_needed(lower, upper, step) <=
         static_cast<double>(kMaxGridNodes)) {
+      const double nodes = FftRepulsion<Real, Dims>::nodes_transformed(lower, upper, step);
       fft = kFftFixed + kFftPoint * n + kFftNode * nodes * std::log2(nodes);
     }
   }

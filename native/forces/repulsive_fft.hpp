@@ -3,10 +3,9 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
-#include "forces/fft_plan.hpp"
+#include "forces/convolution.hpp"
 #include "kernels/kernels.hpp"
 
-#include <memory>
 #include <vector>
 
 namespace acctsne {
@@ -32,10 +31,14 @@ class FftRepulsion {
   static_assert(Dims <= 2);
 
 public:
-  explicit FftRepulsion(double exponent = 1) : exponent_(exponent) {}
+  explicit FftRepulsion(double exponent = 1)
+      : kernel_(exponent), fine_(kernel_), coarse_(kernel_) {}
 
   // Nodes that the longest side of a map over these bounds needs; may exceed kMaxGridNodes.
   static double nodes_needed(const Real* lower, const Real* upper, double step);
+
+  // Nodes that are transformed for such a map, padding included: what its cost depends on.
+  static double nodes_transformed(const Real* lower, const Real* upper, double step);
 
   // As tree_repulsion(): fills force and returns Z. Requires nodes_needed() <= kMaxGridNodes.
   double forces(const Real* points, Size count, const Real* lower, const Real* upper, double step,
@@ -51,31 +54,22 @@ public:
   double at(const Real* y, Real* force) const;
 
 private:
-  void prepare_grid(const Real* lower, const Real* upper, double step, ThreadTeam& team);
-  void compute_kernel_spectrum(ThreadTeam& team);
+  void prepare_grids(const Real* lower, const Real* upper, double step, ThreadTeam& team);
   void sort_into_strips(const Real* points, Size count, ThreadTeam& team);
   void spread(const Real* points, ThreadTeam& team);
   void convolve(ThreadTeam& team);
+  void coarsen(ThreadTeam& team);
+  void add_far_potential(ThreadTeam& team);
   double gather(const Real* points, Real* force, ThreadTeam& team);
-  Real* scratch(int worker) {
-    return scratch_.data() + static_cast<std::size_t>(worker) * scratch_size_;
-  }
+  double missing_potential() const { return has_coarse_ ? coarse_.shift() : fine_.shift(); }
 
-  double exponent_;
-  double step_ = 0;
-  bool kernel_fits_ = false; // the kernel's spectrum is that of the step and the lengths
-  std::unique_ptr<FftTables<Real>> tables_[2]; // along x and y
+  GridKernel kernel_;
   GridGeometry<Real> geometry_{};
-  Size nodes_[2] = {}; // nodes in use along x and y
-  Size slabs_ = 0;     // of the spectrum: each holds as many kx as a vector has lanes
-  Size slab_size_ = 0;
-  double kernel_shift_ = 0; // what was taken from the kernel everywhere
-  std::vector<Real> grid_;  // density, then potential: [x][y]
-  std::vector<Real> spectrum_;
-  std::vector<Real> kernel_; // [slab][ky][kx], for ky up to half the length
-  std::vector<Real> scratch_;
-  std::size_t scratch_size_ = 0;
-
+  GridConvolution<Real> fine_; // of the whole kernel, or of its near part
+  bool has_coarse_ = false;
+  GridConvolution<Real> coarse_; // of its far part
+  std::vector<Real> lines_;      // between the two: coarse along x, fine along y
+  Size line_size_ = 0;
   GridGeometry<Real> outside_geometry_{}; // without the parts that take off a point's own charge
 
   // Points in the order of the strips of grid columns that they fall into.

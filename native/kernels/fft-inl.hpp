@@ -1,12 +1,12 @@
-// Complex FFTs, one per vector lane, for the convolution of the grid (forces/repulsive_fft.cpp).
+// Complex FFTs, one per vector lane, for the convolution of the grid (forces/convolution.cpp).
 //
 // Stockham's self-sorting form of the Cooley-Tukey algorithm: each pass reads one buffer and writes
 // the other, and the result comes out in order. A lane never talks to another, so every operation
 // is a plain vector operation.
 //
-// The data fill at most the first half of each line, and only the first half of the result is
-// wanted. The first pass has radix 4 and takes its inputs from a callable, so that the zero half is
-// never read; the last one has radix 4 and hands its outputs to a callable, so that the unwanted
+// The data often fill the first half of each line at most, and only that half of the result is
+// wanted. The first pass has radix 4 and takes its inputs from a callable, so that a zero half is
+// never read; the last one has radix 4 and hands its outputs to a callable, so that an unwanted
 // half is never computed. An inverse transform is a forward one with real and imaginary parts
 // exchanged.
 
@@ -180,29 +180,25 @@ inline void fft(const FftPlan<Real>& plan, Load&& load, Store&& store, Real* scr
   }
 }
 
-// Transposes a square of kLanes vectors in place: log2(kLanes) rounds of exchanging halves.
-template <typename Real, int Half, int... Lane>
-inline void exchange_halves(typename Simd<Real>::Vec& a, typename Simd<Real>::Vec& b,
-                            std::integer_sequence<int, Lane...>) {
-  constexpr int kLanes = Simd<Real>::kLanes;
-  const auto low =
-      __builtin_shufflevector(a, b, ((Lane & Half) == 0 ? Lane : kLanes + Lane - Half)...);
-  const auto high =
-      __builtin_shufflevector(a, b, ((Lane & Half) == 0 ? Lane + Half : kLanes + Lane)...);
-  a = low;
-  b = high;
-}
-template <typename Real, int Half = Simd<Real>::kLanes / 2>
-inline void transpose(typename Simd<Real>::Vec* rows) {
-  constexpr int kLanes = Simd<Real>::kLanes;
-  for (int i = 0; i < kLanes; ++i) {
-    if ((i & Half) == 0) {
-      exchange_halves<Real, Half>(rows[i], rows[i + Half],
-                                  std::make_integer_sequence<int, kLanes>{});
-    }
+// Transforms `used` elements and zeros behind them.
+template <typename Real, typename Load, typename Store>
+inline void forward_fft(const FftPlan<Real>& plan, Size used, Load&& load, Store&& store,
+                        Real* scratch) {
+  if (2 * used <= plan.length) {
+    fft<true, false>(plan, load, store, scratch);
+  } else {
+    fft<false, false>(plan, load, store, scratch);
   }
-  if constexpr (Half > 1) {
-    transpose<Real, Half / 2>(rows);
+}
+
+// Wants the first `used` elements of the result.
+template <typename Real, typename Load, typename Store>
+inline void inverse_fft(const FftPlan<Real>& plan, Size used, Load&& load, Store&& store,
+                        Real* scratch) {
+  if (2 * used <= plan.length) {
+    fft<false, true>(plan, load, store, scratch);
+  } else {
+    fft<false, false>(plan, load, store, scratch);
   }
 }
 
@@ -225,8 +221,8 @@ void fft_grid_to_spectrum(const FftPlan<Real>& plan, const Real* grid, Size grid
   constexpr int kLanes = S::kLanes;
   const Size n = plan.length;
   Real* line = scratch + 4 * n * kLanes;
-  fft<true, false>(
-      plan,
+  forward_fft(
+      plan, columns,
       [&](Size x) -> C {
         if (x >= columns) {
           return {typename S::Vec{}, typename S::Vec{}};
@@ -266,8 +262,8 @@ void fft_convolve_slab(const FftPlan<Real>& plan, const Real* kernel, Size rows,
   using C = ComplexVec<Real>;
   const Size n = plan.length;
   Real* line = scratch + 4 * n * S::kLanes;
-  fft<true, false>(
-      plan,
+  forward_fft(
+      plan, rows,
       [&](Size y) -> C {
         if (y >= rows) {
           return {typename S::Vec{}, typename S::Vec{}};
@@ -279,8 +275,8 @@ void fft_convolve_slab(const FftPlan<Real>& plan, const Real* kernel, Size rows,
         store_complex(line, k, C{value.re * weight, value.im * weight});
       },
       scratch);
-  fft<false, true>(
-      plan, [&](Size k) { return load_complex(line, k).swapped(); },
+  inverse_fft(
+      plan, rows, [&](Size k) { return load_complex(line, k).swapped(); },
       [&](Size y, C value) {
         if (y < rows) {
           store_complex(slab, y, value.swapped());
@@ -315,8 +311,8 @@ void fft_spectrum_to_grid(const FftPlan<Real>& plan, const Real* spectrum, Size 
       }
     }
   }
-  fft<false, true>(
-      plan, [&](Size k) { return load_complex(line, k).swapped(); },
+  inverse_fft(
+      plan, columns, [&](Size k) { return load_complex(line, k).swapped(); },
       [&](Size x, C value) {
         if (x < columns) {
           Real* at = grid + x * grid_stride;

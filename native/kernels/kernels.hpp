@@ -138,6 +138,29 @@ struct GridGeometry {
   Real self[4][4];   // what a charge on node (0, 0) does to nodes (+-m, +-n), summed over the signs
 };
 
+// The coefficient of a coarse cubic B-spline in the sum of fine ones with a quarter of its step
+// that it equals, after three zeros: the fourfold convolution of four ones, over 64.
+inline constexpr Size kCoarseness = 4;
+template <typename Real>
+struct TwoScale {
+  static constexpr Real kWeights[16] = {0,
+                                        0,
+                                        0,
+                                        Real(1) / 64, //
+                                        Real(4) / 64,
+                                        Real(10) / 64,
+                                        Real(20) / 64,
+                                        Real(31) / 64, //
+                                        Real(40) / 64,
+                                        Real(44) / 64,
+                                        Real(40) / 64,
+                                        Real(31) / 64, //
+                                        Real(20) / 64,
+                                        Real(10) / 64,
+                                        Real(4) / 64,
+                                        Real(1) / 64};
+};
+
 // Repulsion with the similarity q = (1 + d^2)^-exponent.
 template <typename Real>
 struct RepulsiveKernels {
@@ -197,9 +220,8 @@ struct RealKernels {
                                 Real* points, Real* updates, Real* gains, UpdateSums sums);
   ByDims<UpdatePoints> update_points;
 
-  // forces/repulsive_fft.cpp: the three passes of a convolution, each for the rows or columns that
-  // fill a vector, and the spline between points and grid. `scratch` holds 6 * length * vector
-  // lanes elements.
+  // forces/convolution.cpp: its three passes, each for the rows or columns that fill a vector.
+  // `scratch` holds 6 * length * vector lanes elements.
   void (*fft_grid_to_spectrum)(const FftPlan<Real>& plan, const Real* grid, Size grid_stride,
                                Size columns, Real* spectrum, Size slab_size, Real* scratch);
   void (*fft_convolve_slab)(const FftPlan<Real>& plan, const Real* kernel, Size rows, Real* slab,
@@ -207,6 +229,11 @@ struct RealKernels {
   void (*fft_spectrum_to_grid)(const FftPlan<Real>& plan, const Real* spectrum, Size slab_size,
                                Real* grid, Size grid_stride, Size columns, Real* scratch);
   void (*fft_even_lines)(const FftPlan<Real>& plan, Real* lines, Size stride, Real* scratch);
+  // forces/repulsive_fft.cpp: between the fine and the coarse grid, and between points and grid.
+  void (*coarsen_line)(const Real* fine, Size coarse_nodes, Real* coarse);
+  void (*refine_line)(const Real* coarse, Size fours, Real* fine);
+  void (*add_lines)(const Real* const* lines, const Real* weights, int count, Size length,
+                    Real* to);
   // In 1-D and 2-D only.
   using SpreadPoints = void (*)(const GridGeometry<Real>& geometry, const Real* points,
                                 const PointId* ids, Size count, Real* grid);

@@ -20,6 +20,7 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 #include "kernels/simd-inl.hpp"
 
 #include "kernels/falloff-inl.hpp"
+#include "kernels/transpose-inl.hpp"
 
 #include "kernels/attractive-inl.hpp"
 #include "kernels/distance-inl.hpp"
@@ -30,6 +31,7 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 #include "kernels/repulsive_exact-inl.hpp"
 #include "kernels/repulsive_tree-inl.hpp"
 #include "kernels/spline-inl.hpp"
+#include "kernels/two_scale-inl.hpp"
 #include "kernels/update-inl.hpp"
 
 template <typename Real, template <typename> typename Falloff>
@@ -62,6 +64,9 @@ constexpr RealKernels<Real> real_kernels() {
       fft_convolve_slab<Real>,
       fft_spectrum_to_grid<Real>,
       fft_even_lines<Real>,
+      coarsen_line<Real>,
+      refine_line<Real>,
+      add_lines<Real>,
       {spread_points<Real, 1>, spread_points<Real, 2>},
       {gather_points<Real, 1>, gather_points<Real, 2>},
       Simd<Real>::kLanes,

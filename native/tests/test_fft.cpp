@@ -153,6 +153,109 @@ TEST(transforms_undo_each_other) {
   });
 }
 
+TEST(the_parts_of_the_kernel_add_up) {
+  for (const double exponent : {0.5, 1.0, 2.0}) {
+    const GridKernel kernel(exponent);
+    for (double r = 0; r < 60; r += 0.25) {
+      const double whole = kernel(KernelPart::whole, r * r);
+      CHECK_NEAR(whole, std::pow(1 + r * r, -exponent), 1e-15);
+      const double near = kernel(KernelPart::near, r * r);
+      CHECK_NEAR(near + kernel(KernelPart::far, r * r), whole, 1e-15);
+      CHECK(r < kNearReach ? true : near == 0);
+    }
+  }
+}
+
+// The cubic B-spline around node 0 of a grid with this step.
+double spline(double x, double step) {
+  const double t = std::abs(x / step);
+  return t < 1 ? 2.0 / 3 - t * t + t * t * t / 2 : (t < 2 ? std::pow(2 - t, 3) / 6 : 0);
+}
+
+TEST(a_coarse_spline_is_a_sum_of_fine_ones) {
+  for (double x = -9; x < 9; x += 0.0625) {
+    double sum = 0;
+    for (int i = 0; i < 16; ++i) {
+      sum += TwoScale<double>::kWeights[i] * spline(x - (i - 9), 1);
+    }
+    CHECK_NEAR(sum, spline(x, kCoarseness), 1e-14);
+  }
+}
+
+// Coarse coefficient j lies on the fine coefficient 4 j - 3.
+TEST(lines_go_to_the_coarse_grid_and_back) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      const RealKernels<Real>& kernel = kernels().of<Real>();
+      std::mt19937_64 random(8);
+      std::normal_distribution<double> normal;
+      for (const Size fine : {4, 31, 64, 201}) {
+        const Size coarse = (fine + 3) / 4 + 3;
+        const auto weight = [&](Size i, Size j) {
+          const Size at = i - (4 * j - 12);
+          return at < 0 || at >= 16 ? 0.0 : TwoScale<double>::kWeights[at];
+        };
+        std::vector<Real> line(at(4 * coarse + 24), Real(0));
+        Real* charges = line.data() + 12;
+        for (Size i = 0; i < fine; ++i) {
+          charges[i] = static_cast<Real>(normal(random));
+        }
+        std::vector<Real> found(at(coarse));
+        kernel.coarsen_line(charges, coarse, found.data());
+        for (Size j = 0; j < coarse; ++j) {
+          double sum = 0;
+          for (Size i = 0; i < fine; ++i) {
+            sum += weight(i, j) * static_cast<double>(charges[i]);
+          }
+          CHECK_NEAR(found[at(j)], sum, 20 * static_cast<double>(kEpsilon<Real>));
+        }
+        std::vector<Real> back(at(4 * (coarse - 3)));
+        kernel.refine_line(found.data(), coarse - 3, back.data());
+        for (Size i = 0; i < fine; ++i) {
+          double sum = 0;
+          for (Size j = 0; j < coarse; ++j) {
+            sum += weight(i, j) * static_cast<double>(found[at(j)]);
+          }
+          CHECK_NEAR(back[at(i)], sum, 20 * static_cast<double>(kEpsilon<Real>));
+        }
+      }
+      const int lanes = kernel.lanes;
+      std::vector<Real> lines[3];
+      for (auto& values : lines) {
+        values.resize(at(3 * lanes));
+        for (Real& value : values) {
+          value = static_cast<Real>(normal(random));
+        }
+      }
+      std::vector<Real> sum = lines[2];
+      const Real* const added[2] = {lines[0].data(), lines[1].data()};
+      const Real weights[2] = {Real(0.75), Real(-2)};
+      kernel.add_lines(added, weights, 2, 3 * lanes, sum.data());
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        CHECK_NEAR(sum[i], lines[2][i] + Real(0.75) * lines[0][i] - 2 * lines[1][i],
+                   20 * static_cast<double>(kEpsilon<Real>));
+      }
+    });
+  });
+}
+
+// What the far part adds to the error must follow the step too.
+TEST(forces_of_wide_maps_become_as_accurate_as_asked) {
+  for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
+    const check::Scope scope(name_of(cloud));
+    std::vector<double> map = make_cloud<double>(cloud, 5000, 2);
+    for (std::size_t i = 0; i < map.size(); ++i) {
+      map[i] *= i % 2 == 0 ? 1.7 : 0.6; // both sides just wide enough for two grids
+    }
+    const Forces<double> exact = all_pairs<double, 2>(map);
+    for (const double error : {0.02, 0.005, 0.002}) {
+      const Forces<double> found = on_grid<double, 2>(map, grid_step_for_error(error));
+      CHECK(relative_error(found, exact) < error);
+      CHECK_NEAR(found.z / exact.z, 1, 0.1 * error);
+    }
+  }
+}
+
 TEST(forces_meet_the_error_that_the_step_was_chosen_for) {
   for_levels([] {
     for_reals([]<typename Real>() {
