@@ -22,33 +22,68 @@ Size fft_length(Size length) {
   return best;
 }
 
+namespace {
+
+// The factors of a radix, few large ones before many small ones.
+FftPass make_pass(Size radix) {
+  FftPass pass{static_cast<int>(radix), 0, {}};
+  for (const int factor : {5, 3, 4, 2}) {
+    for (; radix % factor == 0; radix /= factor) {
+      pass.factor[pass.factors++] = factor;
+    }
+  }
+  return pass;
+}
+
+// The largest divisor that leaves a rest not larger than itself, so that two passes are about
+// equal.
+Size middle_divisor(Size number) {
+  Size divisor = 1;
+  for (Size d = 1; d * d <= number; ++d) {
+    divisor = number % d == 0 ? d : divisor;
+  }
+  return number / divisor;
+}
+
+// The powers 1 ... radix - 1 of the roots of `blocks` blocks.
+template <typename Real>
+void add_twiddles(Size blocks, int radix, std::vector<Real>& twiddles) {
+  for (Size p = 0; p < blocks; ++p) {
+    for (int j = 1; j < radix; ++j) {
+      const double angle =
+          -2 * std::numbers::pi * static_cast<double>(j * p) / static_cast<double>(blocks * radix);
+      twiddles.push_back(static_cast<Real>(std::cos(angle)));
+      twiddles.push_back(static_cast<Real>(std::sin(angle)));
+    }
+  }
+}
+
+} // namespace
+
 template <typename Real>
 FftTables<Real>::FftTables(Size length) {
   plan_.length = length;
-  // The first and the last pass have radix 4; in between, few large radices before many small ones.
-  plan_.radices[plan_.passes++] = 4;
-  Size rest = length / 16;
-  for (const int radix : {5, 3, 4, 2}) {
-    while (rest % radix == 0) {
-      plan_.radices[plan_.passes++] = radix;
-      rest /= radix;
-    }
+  plan_.pass[plan_.passes++] = make_pass(4);
+  const Size rest = length / 16;
+  if (rest > kMaxRadix) {
+    const Size larger = middle_divisor(rest);
+    plan_.pass[plan_.passes++] = make_pass(larger);
+    plan_.pass[plan_.passes++] = make_pass(rest / larger);
+  } else if (rest > 1) {
+    plan_.pass[plan_.passes++] = make_pass(rest);
   }
-  plan_.radices[plan_.passes++] = 4;
+  plan_.pass[plan_.passes++] = make_pass(4);
 
   Size remaining = length;
-  for (int pass = 0; pass + 1 < plan_.passes; ++pass) {
-    const int radix = plan_.radices[pass];
-    const Size blocks = remaining / radix;
-    for (Size p = 0; p < blocks; ++p) {
-      for (int j = 1; j < radix; ++j) {
-        const double angle =
-            -2 * std::numbers::pi * static_cast<double>(j * p) / static_cast<double>(remaining);
-        twiddles_.push_back(static_cast<Real>(std::cos(angle)));
-        twiddles_.push_back(static_cast<Real>(std::sin(angle)));
-      }
+  for (int i = 0; i + 1 < plan_.passes; ++i) {
+    const FftPass& pass = plan_.pass[i];
+    Size small_remaining = pass.radix;
+    for (int f = 0; f + 1 < pass.factors; ++f) {
+      small_remaining /= pass.factor[f];
+      add_twiddles(small_remaining, pass.factor[f], twiddles_);
     }
-    remaining = blocks;
+    remaining /= pass.radix;
+    add_twiddles(remaining, pass.radix, twiddles_);
   }
   plan_.twiddles = twiddles_.data();
 }

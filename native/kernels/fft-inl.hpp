@@ -2,7 +2,8 @@
 //
 // Stockham's self-sorting form of the Cooley-Tukey algorithm: each pass reads one buffer and writes
 // the other, and the result comes out in order. A lane never talks to another, so every operation
-// is a plain vector operation.
+// is a plain vector operation. As many lines as a vector has lanes do not fit the first cache, so
+// passes are few and large, and what a pass does to a few elements is an FFT of its own.
 //
 // The data often fill the first half of each line at most, and only that half of the result is
 // wanted. The first pass has radix 4 and takes its inputs from a callable, so that a zero half is
@@ -86,9 +87,9 @@ inline void butterfly(ComplexVec<Real>* a) {
   }
 }
 
-// One pass between buffers: `blocks` twiddle factors, each for `stride` neighbouring elements.
+// One step of a small FFT: `blocks` twiddle factors, each for `stride` neighbouring elements.
 template <int Radix, typename Real>
-inline void fft_pass(const Real* from, Real* to, Size blocks, Size stride, const Real* twiddles) {
+inline void small_pass(const Real* from, Real* to, Size blocks, Size stride, const Real* twiddles) {
   for (Size p = 0; p < blocks; ++p) {
     const Real* w = twiddles + p * 2 * (Radix - 1);
     for (Size q = 0; q < stride; ++q) {
@@ -103,6 +104,81 @@ inline void fft_pass(const Real* from, Real* to, Size blocks, Size stride, const
       }
     }
   }
+}
+
+// The last step, whose outputs go to a callable.
+template <int Radix, typename Real, typename Store>
+inline void last_small_pass(const Real* from, Size stride, Store&& store) {
+  for (Size q = 0; q < stride; ++q) {
+    ComplexVec<Real> a[Radix];
+    for (int j = 0; j < Radix; ++j) {
+      a[j] = load_complex(from, q + stride * j);
+    }
+    butterfly<Radix>(a);
+    for (int j = 0; j < Radix; ++j) {
+      store(q + stride * j, a[j]);
+    }
+  }
+}
+
+template <typename Visit>
+inline void with_radix(int radix, Visit&& visit) {
+  switch (radix) {
+  case 2:
+    return visit(std::integral_constant<int, 2>{});
+  case 3:
+    return visit(std::integral_constant<int, 3>{});
+  case 4:
+    return visit(std::integral_constant<int, 4>{});
+  default:
+    return visit(std::integral_constant<int, 5>{});
+  }
+}
+
+// One pass between buffers, which lie in the second cache: small FFTs, each done in the first one.
+// Returns where the next pass's twiddles begin.
+template <typename Real>
+inline const Real* fft_pass(const FftPass& pass, const Real* from, Real* to, Size blocks,
+                            Size stride, const Real* small_twiddles) {
+  constexpr int kLanes = Simd<Real>::kLanes;
+  alignas(kVectorBytes) Real buffers[2][kMaxRadix * 2 * kLanes];
+  const int radix = pass.radix;
+  const Real* twiddles = small_twiddles;
+  for (int i = 0, n = radix; i + 1 < pass.factors; ++i) {
+    n /= pass.factor[i];
+    twiddles += 2 * n * (pass.factor[i] - 1);
+  }
+  for (Size p = 0; p < blocks; ++p) {
+    const Real* w = twiddles + p * 2 * (radix - 1);
+    for (Size q = 0; q < stride; ++q) {
+      Real* read = buffers[0];
+      Real* written = buffers[1];
+      for (int j = 0; j < radix; ++j) {
+        store_complex(read, j, load_complex(from, q + stride * (p + j * blocks)));
+      }
+      const Real* small = small_twiddles;
+      Size n = radix;
+      Size small_stride = 1;
+      for (int i = 0; i + 1 < pass.factors; ++i) {
+        with_radix(pass.factor[i], [&](auto factor) {
+          n /= factor();
+          small_pass<factor()>(read, written, n, small_stride, small);
+          small += 2 * n * (factor() - 1);
+          small_stride *= factor();
+        });
+        Real* const swap = read;
+        read = written;
+        written = swap;
+      }
+      with_radix(pass.factor[pass.factors - 1], [&](auto factor) {
+        last_small_pass<factor()>(read, small_stride, [&](Size k, ComplexVec<Real> value) {
+          const Size at = q + stride * (radix * p + k);
+          store_complex(to, at, k == 0 ? value : value.times(w[2 * k - 2], w[2 * k - 1]));
+        });
+      });
+    }
+  }
+  return twiddles + blocks * 2 * (radix - 1);
 }
 
 // Transforms plan.length elements given by load(k), zero for k >= length / 2 if HalfInput, and
@@ -141,25 +217,11 @@ inline void fft(const FftPlan<Real>& plan, Load&& load, Store&& store, Real* scr
   twiddles += blocks * 6;
 
   Size stride = 4;
-  for (int pass = 1; pass + 1 < plan.passes; ++pass) {
-    const int radix = plan.radices[pass];
-    blocks /= radix;
-    switch (radix) {
-    case 2:
-      fft_pass<2>(from, to, blocks, stride, twiddles);
-      break;
-    case 3:
-      fft_pass<3>(from, to, blocks, stride, twiddles);
-      break;
-    case 4:
-      fft_pass<4>(from, to, blocks, stride, twiddles);
-      break;
-    default:
-      fft_pass<5>(from, to, blocks, stride, twiddles);
-      break;
-    }
-    twiddles += blocks * 2 * (radix - 1);
-    stride *= radix;
+  for (int i = 1; i + 1 < plan.passes; ++i) {
+    const FftPass& pass = plan.pass[i];
+    blocks /= pass.radix;
+    twiddles = fft_pass(pass, from, to, blocks, stride, twiddles);
+    stride *= pass.radix;
     Real* const written = to;
     to = from;
     from = written;

@@ -118,14 +118,21 @@ struct EdgeView {
 };
 
 // A complex FFT of 2^a 3^b 5^c elements, a >= 4, cut into passes; the first and the last have radix
-// 4.
+// 4. In between, a pass does many small FFTs, which are cut into factors of 2 to 5.
+struct FftPass {
+  int radix;
+  int factors;
+  int factor[6];
+};
+inline constexpr int kMaxRadix = 64; // two buffers of so many complex vectors fit the first cache
 template <typename Real>
 struct FftPlan {
   Size length;
   int passes;
-  int radices[24];
-  const Real*
-      twiddles; // per pass and block, the powers 1 ... radix - 1 of its root, cosine and sine
+  FftPass pass[4];
+  // Of each pass but the last: the factors' but the last, then its own; for each block, the powers
+  // 1 ... radix - 1 of its root, cosine and sine.
+  const Real* twiddles;
 };
 
 // Where the nodes of the grid [x][y] lie.
