@@ -76,8 +76,8 @@ class Affinities:
 
 def find_neighbors(X: npt.NDArray[np.float32], perplexity: float, threads: int) -> Neighbors:
     k = min(len(X) - 1, int(3 * perplexity + 1))
-    indices, squared, _ = exact_neighbors(X, k, True, threads)
-    return Neighbors(indices, squared, perplexity)
+    found = exact_neighbors(X, k, True, threads)
+    return Neighbors(found.indices, found.squared_distances, perplexity)
 
 
 def make_affinities(neighbors: Neighbors, dtype: str, threads: int, repeats: int = 1) -> Affinities:

@@ -83,7 +83,8 @@ def test_stages_on_more_points_than_any_chunk(dtype: npt.DTypeLike) -> None:
     Y = 40 * rng.normal(size=(n, 2)).astype(dtype)
     expected: list[Array] | None = None
     for threads in THREADS:
-        indices, squared, _ = exact_neighbors(X[:5003], k, dtype == np.float64, threads)
+        neighbors = exact_neighbors(X[:5003], k, dtype == np.float64, threads)
+        indices, squared = neighbors.indices, neighbors.squared_distances
         P = joint_probabilities(indices, squared, Similarity("gaussian", (2.5,)), threads)
         optimizer = optimizer_at(P.to_scipy(), Y[:5003], "barnes_hut")
         nothing = csr_matrix((n, n), dtype=dtype)
@@ -158,9 +159,9 @@ class TestSimdLevels:
 
         def affinities(level: str) -> tuple[Array, Affinities]:
             _core.use_simd_level(level)
-            indices, squared, _ = exact_neighbors(X, 40, True, 2)
-            return indices, joint_probabilities(
-                indices, squared, Similarity("gaussian", (12.0,)), 2
+            found = exact_neighbors(X, 40, True, 2)
+            return found.indices, joint_probabilities(
+                found.indices, found.squared_distances, Similarity("gaussian", (12.0,)), 2
             )
 
         expected_indices, expected = affinities("baseline")

@@ -8,11 +8,12 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne import TSNE, init, quality
 from acctsne._neighbors import find_neighbors
-from acctsne._search import exact_neighbors
+from acctsne._search import exact_neighbors, search
 from acctsne._validate import check_problem
 from helpers import affinities_by
 
@@ -20,9 +21,9 @@ Array = npt.NDArray[Any]
 
 
 def native(X: Array, k: int, threads: int = 2) -> tuple[Array, Array]:
-    indices, squared, frame = exact_neighbors(X, k, True, threads)
-    unscaled: Array = np.asarray(squared, dtype=np.float64) / frame.scale**2
-    return np.asarray(indices), unscaled
+    found = exact_neighbors(X, k, True, threads)
+    unscaled: Array = np.asarray(found.squared_distances, dtype=np.float64) / found.scale**2
+    return np.asarray(found.indices), unscaled
 
 
 def found_by(tsne: TSNE, X: Any) -> tuple[Array, Array]:
@@ -82,10 +83,10 @@ def test_duplicates_are_neighbors_of_each_other() -> None:
 def test_unit_of_the_data_does_not_matter(factor: float) -> None:
     X = np.random.default_rng(0).normal(size=(300, 4))
     expected, expected_squared = native(X, 15)
-    indices, squared, frame = exact_neighbors(X * factor, 15, True, 2)
-    np.testing.assert_array_equal(indices, expected)
-    ratio = np.asarray(squared) / expected_squared
-    np.testing.assert_allclose(ratio, (factor * frame.scale) ** 2, rtol=1e-9)
+    found = exact_neighbors(X * factor, 15, True, 2)
+    np.testing.assert_array_equal(found.indices, expected)
+    ratio = np.asarray(found.squared_distances) / expected_squared
+    np.testing.assert_allclose(ratio, (factor * found.scale) ** 2, rtol=1e-9)
 
 
 class TestOffset:
@@ -177,3 +178,20 @@ def test_sparse_equals_dense(method: str) -> None:
     P = affinities_by(tsne, csr_matrix(X))
     np.testing.assert_allclose(P, affinities_by(tsne, X), atol=1e-12, rtol=1e-7)
     assert np.isfinite(tsne.set_params(max_iter=250).fit_transform(csr_matrix(X))).all()
+
+
+@pytest.mark.parametrize("mode", ["exact", "approximate"])
+def test_principal_components_come_with_the_search(mode: str) -> None:
+    # 300 features of falling variance: more than the search has axes.
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 300)) * 0.98 ** np.arange(300) @ rng.normal(size=(300, 300))
+    X = np.ascontiguousarray(X, dtype=np.float32)
+    random = np.random.RandomState(0)
+    found = search(
+        X, 20, mode=mode, in_double=False, threads=2, random=random, n_components=3
+    ).components
+    assert found is not None
+    expected = PCA(3, svd_solver="full").fit_transform(X.astype(np.float64))
+    for axis in range(3):
+        assert np.corrcoef(found[:, axis], expected[:, axis])[0, 1] > 0.9999
+    assert np.abs(found.mean(axis=0)).max() < 1e-3 * found.std()

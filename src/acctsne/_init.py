@@ -23,12 +23,19 @@ AFFINITY_INITS = ("spectral", "multilevel", "random")
 
 
 def initial_layout(
-    problem: Problem, random_state: np.random.RandomState, P: Affinities
+    problem: Problem,
+    random_state: np.random.RandomState,
+    P: Affinities,
+    components: npt.NDArray[np.float64] | None,
 ) -> npt.NDArray[Any]:
-    """Make the layout that the problem asks for, with no two points in the same place."""
+    """Make the layout that the problem asks for, with no two points in the same place.
+
+    `components` are the principal ones, if the neighbour search came across them.
+    """
     if isinstance(problem.init, str) and problem.init == "pca":
-        coordinates = principal_components(problem.X, problem.n_components, problem.threads)
-        return finished(coordinates, problem.dtype)
+        if components is None:
+            components = principal_components(problem.X, problem.n_components, problem.threads)
+        return finished(components, problem.dtype)
     if isinstance(problem.init, np.ndarray):
         return separate_coincident(problem.init, problem.fixed)
     return layout_from_affinities(

@@ -178,34 +178,23 @@ class SquaredNeighbors(NamedTuple):
     unit: float  # they are the squares of the distances times this
     recall: float
     frame: Frame | None  # of the native search; None if another one found them
+    components: npt.NDArray[np.float64] | None = None  # principal ones, if asked for and at hand
 
 
 def find_neighbors(
     problem: Problem,
     verbose: int = 0,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], float, Frame | None]:
-    """Find the neighbours that the problem asks for.
-
-    Returns
-    -------
-    indices : ndarray of shape (n_samples, n_neighbors), int32
-        Without the sample itself.
-    squared_distances : ndarray of the same shape, of the problem's dtype
-        Up to one common factor, which the perplexity search does not see.
-    recall : float
-        1.0 if they are exact, otherwise an estimate.
-    frame : Frame or None
-        Of the native search, for `query_neighbors`.
-    """
+) -> SquaredNeighbors:
+    """Find the neighbours that the problem asks for."""
     if problem.metric == "precomputed":
         found = graph_neighbors(problem.X, problem.n_neighbors, problem.perplexity)
-        return *squares(*found, problem.dtype)[:2], 1.0, None
+        return SquaredNeighbors(*squares(*found, problem.dtype), 1.0, None)
     all_pairs = problem.method == "exact"
     if all_pairs and native_metric(problem.metric, problem.metric_params) is None:
         with limited_libraries(problem.threads):
-            return *squares(*_from_all_pairs(problem), problem.dtype)[:2], 1.0, None
-    indices, squared, _, recall, frame = squared_neighbors(
+            return SquaredNeighbors(*squares(*_from_all_pairs(problem), problem.dtype), 1.0, None)
+    return squared_neighbors(
         problem.X,
         problem.n_neighbors,
         problem.metric,
@@ -215,8 +204,8 @@ def find_neighbors(
         problem.threads,
         check_random_state(random_state),
         verbose,
+        problem.n_components if isinstance(problem.init, str) and problem.init == "pca" else 0,
     )
-    return indices, squared, recall, frame
 
 
 def squared_neighbors(
@@ -229,6 +218,7 @@ def squared_neighbors(
     threads: int,
     random: np.random.RandomState,
     verbose: int,
+    n_components: int = 0,
 ) -> SquaredNeighbors:
     """Find neighbours of checked data and square their distances.
 
@@ -241,9 +231,16 @@ def squared_neighbors(
         X = dense_if_small(X)
     if native == "euclidean" and not issparse(X):
         # Squares as the search has them, without a root in between.
-        found = _search_natively(X, n_neighbors, mode, in_double, threads, random, verbose)
+        found = _search_natively(
+            X, n_neighbors, mode, in_double, threads, random, verbose, n_components
+        )
         return SquaredNeighbors(
-            found.indices, found.squared_distances, found.scale, found.recall, found.frame
+            found.indices,
+            found.squared_distances,
+            found.scale,
+            found.recall,
+            found.frame,
+            found.components,
         )
     result, frame = _nearest_neighbors(
         X, n_neighbors, metric, metric_params, mode, threads, random, verbose, in_double
@@ -291,6 +288,7 @@ def _search_natively(
     threads: int,
     random: np.random.RandomState,
     verbose: int,
+    n_components: int = 0,
 ) -> Found:
     with progress_bar("neighbors", len(X), "pt", verbose) as move_to:
         found = search(
@@ -301,6 +299,7 @@ def _search_natively(
             threads=threads,
             random=random,
             progress=move_to,
+            n_components=n_components,
         )
     _log_recall(found.mode, found.recall)
     return found

@@ -34,11 +34,15 @@ SAMPLE_ROWS = 4096
 BLOCK_ROWS = 4096
 
 
-def principal_components(X: Any, n_components: int, threads: int) -> npt.NDArray[np.float64]:
+def principal_components(
+    X: Any, n_components: int, threads: int, frame: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.float64]:
     """Compute the coordinates of the rows of X on its leading principal axes.
 
     Each axis points so that its largest loading is positive, as in scikit-learn. Coordinates are up
-    to one common factor. Axes that X does not have are zero, and all are if X is constant.
+    to one common factor. Axes that X does not have are zero, and all are if X is constant. X may
+    itself be coordinates, on the orthonormal columns of `frame`; loadings are then those of the
+    features that these columns have.
     """
     # BLAS on one thread each, lest the number of threads change the last bits.
     with limited_libraries(1), ThreadPoolExecutor(threads) as pool:
@@ -48,8 +52,9 @@ def principal_components(X: Any, n_components: int, threads: int) -> npt.NDArray
             axes = _by_covariance(rows, wanted)
         else:
             axes = _by_iteration(rows, wanted)
-        largest = np.abs(axes).argmax(axis=0)
-        axes *= np.where(axes[largest, np.arange(wanted)] < 0, -1.0, 1.0)
+        loadings = axes if frame is None else frame @ axes
+        largest = np.abs(loadings).argmax(axis=0)
+        axes *= np.where(loadings[largest, np.arange(wanted)] < 0, -1.0, 1.0)
         components = np.zeros((X.shape[0], n_components))
         components[:, :wanted] = rows.times(axes)
     return components

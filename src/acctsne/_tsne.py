@@ -417,9 +417,10 @@ class TSNE(
         return self.embedding_
 
     def _start(self, problem: Problem, timer: StageTimer) -> tuple[Descent, Frame | None]:
-        P, recall, frame = self._affinities(problem, timer)
+        P, recall, frame, components = self._affinities(problem, timer)
         with timer.stage("init"):
-            layout = initial_layout(problem, check_random_state(self.random_state), P)
+            random = check_random_state(self.random_state)
+            layout = initial_layout(problem, random, P, components)
         logger.info(
             "affinities in %.2f s (neighbours %.2f s)",
             timer.total(),
@@ -437,18 +438,20 @@ class TSNE(
 
     def _affinities(
         self, problem: Problem, timer: StageTimer
-    ) -> tuple[Affinities, float, Frame | None]:
-        """Return P, the part of the neighbours that it knows, and the frame of their search."""
+    ) -> tuple[Affinities, float, Frame | None, npt.NDArray[np.float64] | None]:
+        """Return P, and of the search the part of the neighbours found, frame and components."""
         if isinstance(problem.X, Affinities):
-            return problem.X, 1.0, None
+            return problem.X, 1.0, None, None
         with timer.stage("knn"):
-            *neighbors, recall, frame = find_neighbors(problem, self.verbose, self.random_state)
+            *neighbors, _, recall, frame, components = find_neighbors(
+                problem, self.verbose, self.random_state
+            )
         similarity = Similarity("gaussian", (problem.perplexity,))
         # Handed over for good, as large as all that is made of them.
         P = joint_probabilities(
             neighbors.pop(0), neighbors.pop(0), similarity, problem.threads, timer
         )
-        return P, recall, frame
+        return P, recall, frame, components
 
     def _optimize(
         self,

@@ -48,6 +48,11 @@ def pca(
     layout : ndarray of shape (n_samples, n_components)
         Each axis points so that its largest loading is positive, as in scikit-learn.
 
+    Notes
+    -----
+    ``TSNE(init="pca")`` starts from this layout. With more than 256 features it takes what the
+    neighbour search has found on the way, which differs by less than 0.1 %.
+
     Examples
     --------
     >>> import numpy as np

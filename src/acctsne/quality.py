@@ -62,10 +62,10 @@ def affinities(
         raise ValueError(f"perplexity must be between 0 and n_samples ({len(X)}); got {perplexity}")
     threads = effective_threads(n_jobs)
     k = min(len(X) - 1, int(3.0 * perplexity + 1))
-    indices, squared, _ = exact_neighbors(X, k, True, threads)
+    found = exact_neighbors(X, k, True, threads)
     similarity = Similarity("gaussian", (float(perplexity),))
-    # A copy, which the caller may change.
-    return joint_probabilities(indices, squared, similarity, threads).to_scipy().copy()
+    P = joint_probabilities(found.indices, found.squared_distances, similarity, threads)
+    return P.to_scipy().copy()  # which the caller may change
 
 
 def exact_z(Y: npt.ArrayLike, *, dof: Dof = 1.0, n_jobs: int | None = None) -> float:
@@ -321,7 +321,7 @@ def _neighbor_indices(
         raise ValueError(
             f"n_neighbors must be between 1 and n_samples - 1 ({len(X) - 1}); got {n_neighbors}"
         )
-    return exact_neighbors(X, n_neighbors, False, effective_threads(n_jobs))[0]
+    return exact_neighbors(X, n_neighbors, False, effective_threads(n_jobs)).indices
 
 
 def _shared_fraction(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> float:
