@@ -77,10 +77,32 @@ TEST(lengths_are_products_of_small_primes) {
   }
 }
 
+TEST(passes_of_a_plan_multiply_to_its_length) {
+  for (Size length = 16; length <= 2 * kMaxGridNodes; length = fft_length(length + 1)) {
+    const FftTables<float> tables(length);
+    const FftPlan<float>& plan = tables.plan();
+    CHECK_EQUAL(plan.pass[0].radix, 4);
+    CHECK_EQUAL(plan.pass[plan.passes - 1].radix, 4);
+    Size product = 1;
+    for (int i = 0; i < plan.passes; ++i) {
+      const FftPass& pass = plan.pass[i];
+      CHECK(pass.radix <= kMaxRadix);
+      int factors = 1;
+      for (int f = 0; f < pass.factors; ++f) {
+        factors *= pass.factor[f];
+      }
+      CHECK_EQUAL(factors, pass.radix);
+      product *= pass.radix;
+    }
+    CHECK_EQUAL(product, length);
+  }
+}
+
 TEST(even_lines_transform_like_the_cosine_sum) {
   for_levels([] {
     for_reals([]<typename Real>() {
-      for (const Size length : {16, 48, 80, 96, 240, 720}) {
+      // Of none, one and two passes between the first and the last.
+      for (const Size length : {16, 48, 80, 96, 240, 720, 1280}) {
         const FftTables<Real> tables(length);
         const RealKernels<Real>& kernel = kernels().of<Real>();
         const int lanes = kernel.lanes;
