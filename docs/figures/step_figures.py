@@ -31,7 +31,7 @@ def digits_map() -> tuple[Array, Array, Array]:
 
 
 def filter_bounds(data: Path) -> None:
-    """neighbors: lower bounds of MNIST's distances from 16 to 128 of its leading axes."""
+    """neighbors: lower bounds of MNIST's distances from 24 to 192 of its leading axes."""
     k, seed = 91, np.random.default_rng(0)
     with np.load(data / "mnist70k.npz") as file:
         X = file["X"].astype(np.float32)
@@ -45,7 +45,7 @@ def filter_bounds(data: Path) -> None:
 
     figure = Figure(figsize=(10, 2.9), layout="constrained")
     for ax, axes in zip(
-        figure.subplots(1, 4, sharex=True, sharey=True), (16, 32, 64, 128), strict=True
+        figure.subplots(1, 4, sharex=True, sharey=True), (24, 48, 80, 192), strict=True
     ):
         leading = projection.coordinates[:, :axes].astype(np.float64)
         rest = np.maximum(projection.squared_norms - np.square(leading).sum(axis=1), 0)
@@ -58,7 +58,7 @@ def filter_bounds(data: Path) -> None:
         ax.axhline(1, color="black", lw=0.8)
         ax.set(xlim=(0, 2.2), ylim=(0, 2.2), aspect="equal", xlabel="distance")
         ax.set_title(f"{axes} axes: {survivors:.2%} survive", fontsize=10)
-        if axes == 16:
+        if axes == 24:
             ax.set_ylabel("lower bound")
     save(figure, "filter_bounds")
 
