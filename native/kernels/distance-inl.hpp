@@ -124,32 +124,63 @@ inline void distances_to_rows(const float* point, const float* rows, Size count,
   }
 }
 
-// Squared distance in the data's own precision, for choosing; its relative error is below (features
-// + 16) times that of one float operation.
+// The sum of the squares of differences, a vector at a time, in their own precision; its relative
+// error is below (features + 16) times that of one float operation. Zeros at the end change
+// nothing.
+template <typename Real, typename Difference>
+Real sum_of_squares(Size features, const Difference& difference) {
+  using S = Simd<Real>;
+  // So many sums that none has to wait for its last addition.
+  constexpr int kSums = 4;
+  typename S::Vec sums[kSums] = {};
+  const auto add = [&](Size f, int sum) {
+    const auto apart = difference(f);
+    sums[sum] += apart * apart;
+  };
+  Size f = 0;
+  for (; f + kSums * S::kLanes <= features; f += kSums * S::kLanes) {
+    for (int sum = 0; sum < kSums; ++sum) {
+      add(f + sum * S::kLanes, sum);
+    }
+  }
+  for (int sum = 0; sum < kSums; ++sum) {
+    if (f + sum * S::kLanes < features) {
+      add(f + sum * S::kLanes, sum);
+    }
+  }
+  return S::sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+// Squared distance in the data's own precision, for choosing.
 template <typename Real>
 double near_distance(const Real* a, const Real* b, Size features, double scale) {
   using S = Simd<Real>;
-  constexpr Size kStep = 4 * S::kLanes;
-  const Real factor = static_cast<Real>(scale);
-  typename S::Vec sums[4] = {};
-  Size f = 0;
-  for (; f + kStep <= features; f += kStep) {
-    for (int v = 0; v < 4; ++v) {
-      const auto difference =
-          S::load(a + f + v * S::kLanes) * factor - S::load(b + f + v * S::kLanes) * factor;
-      sums[v] += difference * difference;
+  const auto load = [&](const Real* from, Size f) {
+    if (f + S::kLanes <= features) {
+      return S::load(from + f);
     }
+    typename S::Vec last = {};
+    for (int lane = 0; f + lane < features; ++lane) {
+      last[lane] = from[f + lane];
+    }
+    return last;
+  };
+  const Real factor = static_cast<Real>(scale);
+  return static_cast<double>(sum_of_squares<Real>(
+      features, [&](Size f) { return load(a, f) * factor - load(b, f) * factor; }));
+}
+
+// distances[i] = |point - rows[named[i]]|^2, the same bits as near_distance, for rows that zeros
+// fill to whole cache lines.
+template <typename Real>
+void squared_distances_to(const Real* point, const Real* rows, const PointId* named, Size count,
+                          Size dims, Real* distances) {
+  using S = Simd<Real>;
+  for (Size i = 0; i < count; ++i) {
+    const Real* row = rows + Size{named[i]} * dims;
+    distances[i] =
+        sum_of_squares<Real>(dims, [&](Size d) { return S::load(point + d) - S::load(row + d); });
   }
-  for (; f + S::kLanes <= features; f += S::kLanes) {
-    const auto difference = S::load(a + f) * factor - S::load(b + f) * factor;
-    sums[0] += difference * difference;
-  }
-  Real total = S::sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
-  for (; f < features; ++f) {
-    const Real difference = a[f] * factor - b[f] * factor;
-    total += difference * difference;
-  }
-  return static_cast<double>(total);
 }
 
 // The next vector's worth of numbers, as doubles.

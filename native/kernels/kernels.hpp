@@ -251,11 +251,17 @@ struct RealKernels {
 
   int lanes; // of a vector of Real
 
-  // neighbors/exact.cpp: squared distance of two rows of the data times scale, in Real and in
-  // double.
+  // neighbors/approximate.cpp, neighbors/exact.cpp: squared distance of two rows of the data times
+  // scale, in Real and in double.
   using SquaredDistance = double (*)(const Real* a, const Real* b, Size features, double scale);
   SquaredDistance near_distance;
   SquaredDistance squared_distance;
+
+  // neighbors/full_distances.cpp, neighbors/approximate.cpp: squared distances of a point from the
+  // named ones of the rows, in Real, as near_distance has them; zeros fill rows to whole cache
+  // lines.
+  void (*squared_distances_to)(const Real* point, const Real* rows, const PointId* named,
+                               Size count, Size dims, Real* distances);
 };
 
 struct KernelTable {
@@ -286,10 +292,6 @@ struct KernelTable {
   // normally distributed ones with this centre and these variances along the dims.
   void (*spread_of_distances)(const float* panel, Size dims, const float* center,
                               const float* variances, float* means, float* spreads);
-  // neighbors/approximate.cpp: squared distances of a point from the named ones of the rows; dims
-  // is a multiple of every vector's lanes.
-  void (*squared_distances_to)(const float* point, const float* rows, const PointId* named,
-                               Size count, Size dims, float* distances);
 
   // affinities/perplexity.cpp: with w_j = mask_j exp(-beta d_j), writes w and the sums of w, w d
   // and w d^2. `count` is a multiple of kRowPadding.

@@ -68,18 +68,3 @@ inline void spread_of_distances(const float* panel, Size dims, const float* cent
     S::store(spreads + v * S::kLanes, squares[v]);
   }
 }
-
-// distances[i] = |point - rows[named[i]]|^2, for dims that fill whole vectors.
-inline void squared_distances_to(const float* point, const float* rows, const PointId* named,
-                                 Size count, Size dims, float* distances) {
-  using S = Simd<float>;
-  for (Size i = 0; i < count; ++i) {
-    const float* row = rows + Size{named[i]} * dims;
-    S::Vec sums = {};
-    for (Size d = 0; d < dims; d += S::kLanes) {
-      const S::Vec difference = S::load(point + d) - S::load(row + d);
-      sums += difference * difference;
-    }
-    distances[i] = S::sum(sums);
-  }
-}

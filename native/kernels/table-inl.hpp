@@ -72,6 +72,7 @@ constexpr RealKernels<Real> real_kernels() {
       Simd<Real>::kLanes,
       near_distance<Real>,
       squared_distance<Real>,
+      squared_distances_to<Real>,
   };
 }
 
@@ -86,7 +87,6 @@ const KernelTable kTable = {
     distances_to_rows,
     probe_tile,
     spread_of_distances,
-    squared_distances_to,
     gaussian_row,
 };
 

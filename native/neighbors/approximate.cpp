@@ -169,8 +169,8 @@ private:
     }
     const auto count = static_cast<Size>(scratch.candidates.size());
     scratch.bounds.resize(scratch.candidates.size());
-    kernels().squared_distances_to(row_at(place), rows_.get(), scratch.candidates.data(), count,
-                                   row_length_, scratch.bounds.data());
+    kernels().f32.squared_distances_to(row_at(place), rows_.get(), scratch.candidates.data(), count,
+                                       row_length_, scratch.bounds.data());
     for (Size c = 0; c < count; ++c) {
       if (static_cast<double>(scratch.bounds[static_cast<std::size_t>(c)]) <
           scratch.nearest.limit()) {

@@ -51,7 +51,7 @@ CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
                              ThreadTeam& team)
     : points_(points), cells_(cells), queries_(queries), query_cells_(query_cells),
       among_themselves_(&cells == &query_cells), kept_(kept),
-      panels_(cells, points.projection, team), kernel_(kernels().of<Data>()),
+      panels_(cells, points.projection, team),
       rounding_((static_cast<double>(points.features) + 16) * 0x1p-23) {
   if (!among_themselves_) {
     query_panels_.emplace(query_cells, queries.projection, team);
@@ -62,13 +62,7 @@ template <typename Data>
 bool CellSearch<Data>::search(Size cell, Scratch& scratch, ThreadTeam& team, int worker) const {
   prepare_queries(cell, scratch);
   order_visits(cell, scratch);
-  const auto for_tiles = [&](auto&& visit) {
-    for (std::size_t a = 0; a < scratch.active.size(); a += kTileQueries) {
-      const auto count = std::min<std::size_t>(kTileQueries, scratch.active.size() - a);
-      visit(scratch.active.data() + a, static_cast<int>(count));
-    }
-  };
-  for_tiles([&](const int* tile, int count) { seed(cell, tile, count, scratch); });
+  seed(cell, scratch);
   double farthest_limit = std::numeric_limits<double>::infinity(); // of all queries
   for (Size visit = 0; visit < cells_.count(); ++visit) {
     if (team.should_stop(worker)) {
@@ -83,12 +77,13 @@ bool CellSearch<Data>::search(Size cell, Scratch& scratch, ThreadTeam& team, int
       continue;
     }
     find_active(cell, visited, scratch);
-    for_tiles([&](const int* tile, int count) { visit_tiles(cell, visit, tile, count, scratch); });
-    if (!scratch.active.empty()) {
-      farthest_limit = 0;
-      for (const NearestList& nearest : scratch.nearest) {
-        farthest_limit = std::max(farthest_limit, nearest.limit());
-      }
+    if (scratch.active.empty()) {
+      continue;
+    }
+    visit_cell(cell, visit, scratch);
+    farthest_limit = 0;
+    for (const NearestList& nearest : scratch.nearest) {
+      farthest_limit = std::max(farthest_limit, nearest.limit());
     }
   }
   return true;
@@ -104,7 +99,7 @@ void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
   scratch.filtered.resize(static_cast<std::size_t>(kCellPoints * query_panels().dims()));
   scratch.query_distances.resize(static_cast<std::size_t>(kCellPoints));
   scratch.nearest.resize(static_cast<std::size_t>(count));
-  scratch.seeded.assign(static_cast<std::size_t>(count), {});
+  scratch.full.start(points_, count);
   scratch.active.resize(static_cast<std::size_t>(count));
   std::iota(scratch.active.begin(), scratch.active.end(), 0);
   for (Size q = 0; q < count; ++q) {
@@ -112,6 +107,7 @@ void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
                 scratch.coordinates.data() + q * dims);
     query_panels().copy_query(first + q, scratch.filtered.data() + q * query_panels().dims());
     scratch.nearest[static_cast<std::size_t>(q)].start(kept_);
+    scratch.full.set_query(q, queries_.row(query_cells_.row(first + q)));
   }
 }
 
@@ -149,101 +145,114 @@ void CellSearch<Data>::find_active(Size cell, Size visited, Scratch& scratch) co
   }
 }
 
-// Begins the lists of a tile's queries with points of the first cells to visit.
+// Begins the lists with points of the first cells to visit.
 template <typename Data>
-void CellSearch<Data>::seed(Size cell, const int* tile, int count, Scratch& scratch) const {
-  const Size near_cells = std::min(kSeedCells, cells_.count());
-  const Size points = near_cells * kCellPoints;
+void CellSearch<Data>::seed(Size cell, Scratch& scratch) const {
+  const Size width = panels_.width();
+  const auto count = static_cast<Size>(scratch.nearest.size());
+  const Size points = std::min(kSeedCells, cells_.count()) * kCellPoints;
+  scratch.seen.assign(static_cast<std::size_t>(points / width * count), 0);
+  make_tiles(cell, scratch);
+  for (Size first = 0; first < count; first += kTileQueries) {
+    estimate(scratch.tiles[static_cast<std::size_t>(first / kTileQueries)], points, scratch);
+    for (Size query = first; query < std::min(first + kTileQueries, count); ++query) {
+      float* estimates = scratch.estimates.data() + (query - first) * points;
+      if (among_themselves_) {
+        estimates[query] = std::numeric_limits<float>::infinity(); // its own cell comes first
+      }
+      find_lowest(estimates, points, kept_, scratch.lowest);
+      for (const PointId at : scratch.lowest) {
+        if (estimates[at] < std::numeric_limits<float>::infinity()) {
+          seen(at / width, query, scratch) |= std::uint64_t{1} << at % width;
+        }
+      }
+    }
+  }
+  for (Size at = 0; at < points; at += width) {
+    for (Size query = 0; query < count; ++query) {
+      scratch.full.ask(query, cells_, visited_place(at, scratch), seen(at / width, query, scratch));
+    }
+    scratch.full.answer(cells_, visited_place(at, scratch), scratch.nearest);
+  }
+  for (Size query = 0; query < count; ++query) {
+    scratch.nearest[static_cast<std::size_t>(query)].drop_farthest();
+    if (among_themselves_) {
+      seen(query / width, query, scratch) |= std::uint64_t{1} << query % width;
+    }
+  }
+}
+
+// Estimates the distances of a tile's queries from the first `points` to visit.
+template <typename Data>
+void CellSearch<Data>::estimate(const FilterQueries& tile, Size points, Scratch& scratch) const {
   scratch.estimates.resize(static_cast<std::size_t>(kTileQueries * points));
-  const FilterQueries queries = tile_queries(cell, tile, count, scratch);
   for (Size at = 0; at < points; at += panels_.width()) {
     float* estimates[kTileQueries];
     for (int q = 0; q < kTileQueries; ++q) {
       estimates[q] = scratch.estimates.data() + q * points + at;
     }
-    const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
-    kernels().estimate_tile(queries, panels_.panel(cells_.begin(visited) + at % kCellPoints),
-                            panels_.dims(), estimates);
-  }
-  for (int q = 0; q < count; ++q) {
-    float* estimates = scratch.estimates.data() + q * points;
-    if (among_themselves_) {
-      estimates[tile[q]] = std::numeric_limits<float>::infinity(); // its own cell is the first
-    }
-    find_lowest(estimates, points, kept_, scratch.lowest);
-    const PointId query = query_cells_.row(query_cells_.begin(cell) + tile[q]);
-    NearestList& nearest = scratch.nearest[static_cast<std::size_t>(tile[q])];
-    for (const PointId at : scratch.lowest) {
-      if (estimates[at] < std::numeric_limits<float>::infinity()) {
-        const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
-        const Size place = cells_.begin(visited) + at % kCellPoints;
-        nearest.add(candidate(query, cells_.row(place)));
-        scratch.seeded[static_cast<std::size_t>(tile[q])].set(static_cast<std::size_t>(at));
-      }
-    }
-    nearest.drop_farthest();
+    kernels().estimate_tile(tile, panels_.panel(visited_place(at, scratch)), panels_.dims(),
+                            estimates);
   }
 }
 
-// Tiles of queries against the panels of the cell that comes at this point of the visits.
+// The active queries against the panels of the cell that comes at this point of the visits. All of
+// them meet one panel before the next, so that it stays in the nearest cache.
 template <typename Data>
-void CellSearch<Data>::visit_tiles(Size cell, Size visit, const int* tile, int count,
-                                   Scratch& scratch) const {
-  const Size first = query_cells_.begin(cell);
+void CellSearch<Data>::visit_cell(Size cell, Size visit, Scratch& scratch) const {
+  make_tiles(cell, scratch);
+  const Size begin = visit * kCellPoints;
   const Size visited = scratch.visits[static_cast<std::size_t>(visit)];
-  const Size begin = cells_.begin(visited);
-  FilterQueries queries = tile_queries(cell, tile, count, scratch);
-  for (Size place = begin; place < cells_.end(visited); place += panels_.width()) {
-    std::uint64_t hits[kTileQueries];
-    if (!kernels().filter_tile(queries, panels_.panel(place), panels_.stages(), hits)) {
-      continue;
-    }
-    for (int q = 0; q < count; ++q) {
-      const PointId query = query_cells_.row(first + tile[q]);
-      const auto& seeded = scratch.seeded[static_cast<std::size_t>(tile[q])];
-      NearestList& nearest = scratch.nearest[static_cast<std::size_t>(tile[q])];
-      for (std::uint64_t mask = hits[q]; mask != 0; mask &= mask - 1) {
-        const Size hit = place + std::countr_zero(mask);
-        if (visit < kSeedCells &&
-            seeded[static_cast<std::size_t>(visit * kCellPoints + hit - begin)]) {
-          continue;
-        }
-        const PointId point = cells_.row(hit);
-        if (!among_themselves_ || point != query) {
-          nearest.add(candidate(query, point));
+  const Size end = begin + cells_.end(visited) - cells_.begin(visited);
+  for (Size at = begin; at < end; at += panels_.width()) {
+    const Size place = visited_place(at, scratch);
+    const FilterPanel panel = panels_.panel(place);
+    scratch.hit.clear();
+    for (std::size_t t = 0; t < scratch.tiles.size(); ++t) {
+      std::uint64_t hits[kTileQueries];
+      if (!kernels().filter_tile(scratch.tiles[t], panel, panels_.stages(), hits)) {
+        continue;
+      }
+      for (std::size_t q = 0; q < kTileQueries; ++q) {
+        if (hits[q] != 0) {
+          const std::size_t a = t * kTileQueries + q;
+          const int query = scratch.active[a];
+          const std::uint64_t met =
+              visit < kSeedCells ? seen(at / panels_.width(), query, scratch) : 0;
+          scratch.full.ask(query, cells_, place, hits[q] & ~met);
+          scratch.hit.push_back(a);
         }
       }
-      queries.limits[q] = upper_float(nearest.limit());
+    }
+    scratch.full.answer(cells_, place, scratch.nearest);
+    for (const std::size_t a : scratch.hit) {
+      scratch.tiles[a / kTileQueries].limits[a % kTileQueries] =
+          upper_limit(scratch.active[a], scratch);
     }
   }
 }
 
-// Queries that are not there find nothing.
+// Puts the active queries into tiles. Those that a last tile lacks find nothing.
 template <typename Data>
-FilterQueries CellSearch<Data>::tile_queries(Size cell, const int* tile, int count,
-                                             const Scratch& scratch) const {
-  FilterQueries queries;
-  for (int q = 0; q < kTileQueries; ++q) {
-    const Size from = tile[q < count ? q : 0];
-    query_panels().set_query(query_cells_.begin(cell) + from,
-                             scratch.filtered.data() + from * query_panels().dims(), queries, q);
-    queries.limits[q] = q < count
-                            ? upper_float(scratch.nearest[static_cast<std::size_t>(from)].limit())
-                            : -std::numeric_limits<float>::infinity();
+void CellSearch<Data>::make_tiles(Size cell, Scratch& scratch) const {
+  const auto count = static_cast<Size>(scratch.active.size());
+  scratch.tiles.resize(static_cast<std::size_t>(chunk_count(count, kTileQueries)));
+  for (Size a = 0; a < static_cast<Size>(scratch.tiles.size()) * kTileQueries; ++a) {
+    FilterQueries& tile = scratch.tiles[static_cast<std::size_t>(a / kTileQueries)];
+    const auto q = static_cast<int>(a % kTileQueries);
+    const Size query = scratch.active[static_cast<std::size_t>(std::min(a, count - 1))];
+    query_panels().set_query(query_cells_.begin(cell) + query,
+                             scratch.filtered.data() + query * query_panels().dims(), tile, q);
+    tile.limits[q] =
+        a < count ? upper_limit(query, scratch) : -std::numeric_limits<float>::infinity();
   }
-  return queries;
 }
 
+// A query's limit as a float, raised by the rounding of the distance behind it and of the
+// conversion.
 template <typename Data>
-Candidate CellSearch<Data>::candidate(PointId query, PointId point) const {
-  return {kernel_.near_distance(queries_.row(query), points_.row(point), points_.features,
-                                points_.projection.scale),
-          point};
-}
-
-// The limit as a float, raised by the rounding of the distance behind it and of the conversion.
-template <typename Data>
-float CellSearch<Data>::upper_float(double limit) const {
+float CellSearch<Data>::upper_limit(Size query, const Scratch& scratch) const {
+  const double limit = scratch.nearest[static_cast<std::size_t>(query)].limit();
   return static_cast<float>(limit * (1 + 2 * rounding_) + kSmallestDistance);
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "neighbors/filter.hpp"
+#include "neighbors/full_distances.hpp"
 
-#include <bitset>
 #include <optional>
 #include <vector>
 
@@ -26,6 +26,7 @@ public:
   // What one worker needs.
   struct Scratch {
     std::vector<NearestList> nearest; // the result, a list for each query of the cell
+    FullDistances<Data> full;
 
     std::vector<std::int16_t> filtered;  // coordinates of the cell's queries for the filter
     std::vector<float> coordinates;      // and as they are
@@ -34,9 +35,12 @@ public:
     std::vector<Size> visits;            // cells, nearest first
     std::vector<int> active;             // queries that a cell may concern
 
-    std::vector<float> estimates; // of a tile's queries' distances from the seed cells' points
-    std::vector<PointId> lowest;  // of one query's estimates
-    std::vector<std::bitset<kSeedCells * kCellPoints>> seeded; // points that a list began with
+    std::vector<FilterQueries> tiles; // of them
+    std::vector<std::size_t> hit;     // those among them with a point of the panel within limits
+
+    std::vector<float> estimates;    // of a tile's queries' distances from the seed cells' points
+    std::vector<PointId> lowest;     // of one query's estimates
+    std::vector<std::uint64_t> seen; // of each seed panel by each query: points already offered
   };
 
   // Finds the `kept` nearest points of the queries of one cell. What it keeps depends on the query
@@ -49,13 +53,22 @@ public:
 private:
   void prepare_queries(Size cell, Scratch& scratch) const;
   void order_visits(Size cell, Scratch& scratch) const;
-  void seed(Size cell, const int* tile, int count, Scratch& scratch) const;
+  void seed(Size cell, Scratch& scratch) const;
+  void estimate(const FilterQueries& tile, Size points, Scratch& scratch) const;
   void find_active(Size cell, Size visited, Scratch& scratch) const;
-  void visit_tiles(Size cell, Size visit, const int* active, int count, Scratch& scratch) const;
+  void visit_cell(Size cell, Size visit, Scratch& scratch) const;
+  void make_tiles(Size cell, Scratch& scratch) const;
   const FilterPanels& query_panels() const { return query_panels_ ? *query_panels_ : panels_; }
-  FilterQueries tile_queries(Size cell, const int* tile, int count, const Scratch& scratch) const;
-  Candidate candidate(PointId query, PointId point) const;
-  float upper_float(double limit) const;
+  // The place of the point that is met as number `at`.
+  Size visited_place(Size at, const Scratch& scratch) const {
+    return cells_.begin(scratch.visits[static_cast<std::size_t>(at / kCellPoints)]) +
+           at % kCellPoints;
+  }
+  static std::uint64_t& seen(Size panel, Size query, Scratch& scratch) {
+    return scratch.seen[static_cast<std::size_t>(panel) * scratch.nearest.size() +
+                        static_cast<std::size_t>(query)];
+  }
+  float upper_limit(Size query, const Scratch& scratch) const;
 
   const PointSet<Data>& points_;
   const Cells& cells_;
@@ -65,7 +78,6 @@ private:
   Size kept_;
   FilterPanels panels_;
   std::optional<FilterPanels> query_panels_; // if the queries are not the points
-  const RealKernels<Data>& kernel_;
   double rounding_;
 };
 

@@ -11,8 +11,8 @@
 //    whose ball lies beyond each query's k-th distance so far (neighbors/cell_search.cpp).
 // 3. Tiles of queries x panel points: after each of a few stages of leading axes, give up if every
 //    bound in the tile exceeds its query's k-th distance so far (kernels/distance-inl.hpp).
-// 4. Survivors get their distance in full dimension at once, while the cell's rows are in cache,
-//    and enter the query's list of the `kept` nearest.
+// 4. Survivors get their distance in full dimension, panel by panel, and enter the query's list of
+//    the `kept` nearest (neighbors/full_distances.cpp).
 // 5. If distances are wanted in double and the data is not, those of the list are computed again;
 //    the answer is proven if the k-th, plus what rounding may have done, lies below the last one
 //    kept. Where it is not, and where squares may have vanished in float, the query is done again
@@ -39,7 +39,8 @@ public:
   Search(const NeighborsRequest<Data, Real>& request, const Cells& cells,
          const PointSet<Data>& queries, const Cells& query_cells, ThreadTeam& team)
       : request_(request), points_(request.points), queries_(queries), cells_(query_cells),
-        among_themselves_(&cells == &query_cells), kept_(kept_neighbors(request.neighbors)),
+        among_themselves_(&cells == &query_cells),
+        kept_(kept_neighbors(request.neighbors)),
         search_(points_, cells, queries, query_cells, kept_, team), kernel_(kernels().of<Data>()),
         scratch_(static_cast<std::size_t>(team.size())) {}
 

@@ -288,22 +288,45 @@ TEST(spread_of_distances_matches_draws) {
 
 TEST(squared_distances_to_named_rows_match_a_double_loop) {
   for_levels([] {
-    const std::vector<PointId> named{6, 0, 3};
-    for (const Size dims : {16, 48}) {
-      const std::vector<float> rows = make_cloud<float>(Cloud::uniform, 7 * dims, 1, 3);
-      const std::vector<float> point = make_cloud<float>(Cloud::uniform, dims, 1, 4);
-      std::vector<float> distances(3);
-      kernels().squared_distances_to(point.data(), rows.data(), named.data(), 3, dims,
-                                     distances.data());
-      for (Size i = 0; i < 3; ++i) {
-        const float* row = rows.data() + named[at(i)] * dims;
-        double sum = 0;
-        for (Size d = 0; d < dims; ++d) {
-          sum += std::pow(static_cast<double>(point[at(d)]) - static_cast<double>(row[d]), 2);
+    for_reals([]<typename Real>() {
+      const std::vector<PointId> named{6, 0, 3};
+      for (const Size dims : {16, 48, 784}) {
+        const std::vector<Real> rows = make_cloud<Real>(Cloud::uniform, 7 * dims, 1, 3);
+        const std::vector<Real> point = make_cloud<Real>(Cloud::uniform, dims, 1, 4);
+        std::vector<Real> distances(3);
+        kernels().of<Real>().squared_distances_to(point.data(), rows.data(), named.data(), 3, dims,
+                                                  distances.data());
+        for (Size i = 0; i < 3; ++i) {
+          const Real* row = rows.data() + named[at(i)] * dims;
+          double sum = 0;
+          for (Size d = 0; d < dims; ++d) {
+            sum += std::pow(static_cast<double>(point[at(d)]) - static_cast<double>(row[d]), 2);
+          }
+          CHECK_NEAR(distances[at(i)], sum, 8 * static_cast<double>(kEpsilon<Real>) * sum);
         }
-        CHECK_NEAR(distances[at(i)], sum, 1e-5 * sum);
       }
-    }
+    });
+  });
+}
+
+TEST(squared_distances_of_filled_rows_are_near_distances) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const Size features : {1, 3, 8, 17, 60, 100, 784}) {
+        const std::vector<Real> a = make_cloud<Real>(Cloud::uniform, features, 1, 7);
+        const std::vector<Real> b = make_cloud<Real>(Cloud::uniform, features, 1, 8);
+        std::vector<Real> filled_a = a;
+        std::vector<Real> filled_b = b;
+        filled_a.resize(at(chunk_count(features, 16) * 16));
+        filled_b.resize(filled_a.size());
+        const PointId named = 0;
+        Real distance;
+        kernels().of<Real>().squared_distances_to(filled_a.data(), filled_b.data(), &named, 1,
+                                                  static_cast<Size>(filled_a.size()), &distance);
+        CHECK_EQUAL(static_cast<double>(distance),
+                    kernels().of<Real>().near_distance(a.data(), b.data(), features, 1.0));
+      }
+    });
   });
 }
 

@@ -1,0 +1,46 @@
+// Distances in full dimension between the queries of one cell and the points of one panel after the
+// other, for those pairs that the filter could not tell apart.
+#pragma once
+
+#include "kernels/kernels.hpp"
+#include "neighbors/cells.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace acctsne {
+
+// The rows of the queries lie close together, those of the points all over memory. So a point's is
+// fetched once for all queries that ask for it.
+template <typename Data>
+class FullDistances {
+public:
+  // Makes room for queries; nothing has been asked yet.
+  void start(const PointSet<Data>& points, Size queries);
+  void set_query(Size query, const Data* row);
+
+  // Notes that a query asks for those points of the panel that begins at `place` whose bits are
+  // set.
+  void ask(Size query, const Cells& cells, Size place, std::uint64_t bits);
+
+  // Adds the points of the panel to the lists of the queries that asked for them.
+  void answer(const Cells& cells, Size place, std::vector<NearestList>& nearest);
+
+private:
+  // Numbers that a vector loads at once lie in one line.
+  struct alignas(64) CacheLine {
+    static constexpr Size kNumbers = 64 / sizeof(Data);
+    Data numbers[kNumbers];
+  };
+
+  void copy_row(const Data* from, CacheLine* to) const;
+
+  const PointSet<Data>* points_ = nullptr;
+  Size row_lines_ = 0;
+  std::vector<CacheLine> queries_; // times the scale, as is the point
+  std::vector<CacheLine> point_;
+  std::vector<PointId> asking_[64]; // queries, for each point of the panel
+  std::vector<Data> distances_;
+};
+
+} // namespace acctsne
