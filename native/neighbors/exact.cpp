@@ -28,9 +28,11 @@
 namespace acctsne {
 namespace {
 
-// Neighbours kept beyond k, so that rounding hardly ever leaves the answer unproven.
+// Neighbours kept in the search. Where distances are wanted in a better precision than the data's,
+// some beyond k, so that rounding hardly ever leaves the answer unproven.
+template <typename Data, typename Real>
 Size kept_neighbors(Size neighbors) {
-  return neighbors + std::max<Size>(8, neighbors / 8);
+  return sizeof(Real) <= sizeof(Data) ? neighbors : neighbors + std::max<Size>(8, neighbors / 8);
 }
 
 template <typename Data, typename Real>
@@ -40,7 +42,7 @@ public:
          const PointSet<Data>& queries, const Cells& query_cells, ThreadTeam& team)
       : request_(request), points_(request.points), queries_(queries), cells_(query_cells),
         among_themselves_(&cells == &query_cells),
-        kept_(kept_neighbors(request.neighbors)),
+        kept_(kept_neighbors<Data, Real>(request.neighbors)),
         search_(points_, cells, queries, query_cells, kept_, team), kernel_(kernels().of<Data>()),
         scratch_(static_cast<std::size_t>(team.size())) {}
 
