@@ -205,7 +205,7 @@ void Edges<Real>::merge_parts(Size i, const std::vector<PointId>& label, Row<Val
 
 template <typename Real>
 void Edges<Real>::Store::count_row(Size i, std::span<const PointId> columns) {
-  const EdgeId lanes = kernels().of<Real>().lanes;
+  const EdgeId lanes = kernels().of<Real>().edge_lanes;
   const auto padded = [lanes](EdgeId count) { return (count + lanes - 1) / lanes * lanes; };
   const Size window = window_of(i, rows());
   EdgeId count = 0;
@@ -264,7 +264,7 @@ void Edges<Real>::Part<Column>::make_room(std::size_t value_bytes) {
 template <typename Real>
 template <typename Value>
 void Edges<Real>::Row<Value>::resize(std::size_t edges) {
-  const auto lanes = static_cast<std::size_t>(kernels().of<Real>().lanes);
+  const auto lanes = static_cast<std::size_t>(kernels().of<Real>().edge_lanes);
   columns.resize(edges);
   values.resize((edges + lanes - 1) / lanes * lanes);
 }

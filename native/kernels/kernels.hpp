@@ -109,10 +109,10 @@ template <typename Real>
 struct EdgeView {
   Size rows;
   Real half_scale;
-  const EdgeId* near_offsets;        // rows + 1, multiples of the vector's lanes
+  const EdgeId* near_offsets;        // rows + 1, multiples of edge_lanes
   const std::uint16_t* near_columns; // counted from the window of the row's block
   const void* near_values;
-  const EdgeId* far_offsets; // rows + 1, multiples of the vector's lanes
+  const EdgeId* far_offsets; // rows + 1, multiples of edge_lanes
   const PointId* far_columns;
   const void* far_values;
 };
@@ -211,8 +211,9 @@ struct RealKernels {
   ByDims<CrossEntropyRows> cross_entropy_rows;
 
   // forces/edges.cpp: values times scale as half-precision numbers; null where the instruction set
-  // does not convert them. `count` is a multiple of the vector's lanes.
+  // does not convert them. `count` is a multiple of edge_lanes.
   void (*to_half)(const Real* values, Size count, Real scale, std::uint16_t* halves);
+  int edge_lanes; // of the vectors of the three above
 
   RepulsiveKernels<Real> first_power; // similarity (1 + d^2)^-1, whatever the exponent given
   RepulsiveKernels<Real> any_power;

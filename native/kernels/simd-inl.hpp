@@ -5,12 +5,12 @@
 // function: the linker would keep one copy of it for all CPUs. For the same reason nothing here
 // calls into std.
 
-template <typename Real>
+template <typename Real, int Bytes = kVectorBytes>
 struct Simd {
-  static constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(Real));
-  typedef Real Vec __attribute__((vector_size(kVectorBytes)));
+  static constexpr int kLanes = Bytes / static_cast<int>(sizeof(Real));
+  typedef Real Vec __attribute__((vector_size(Bytes)));
   using Int = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
-  typedef Int IntVec __attribute__((vector_size(kVectorBytes)));
+  typedef Int IntVec __attribute__((vector_size(Bytes)));
 
   static Vec load(const Real* from) {
     Vec v;
@@ -20,17 +20,12 @@ struct Simd {
   static void store(Real* to, Vec v) { __builtin_memcpy(to, &v, sizeof v); }
   // Half-precision numbers, where the instruction set converts them.
 #if defined(__F16C__)
-  static constexpr bool kHalves = sizeof(Real) == 4;
+  static constexpr bool kHalves = sizeof(Real) == 4 && Bytes == 32;
 #else
   static constexpr bool kHalves = false;
 #endif
   static Vec load_halves([[maybe_unused]] const std::uint16_t* from) {
-#if defined(__AVX512F__)
-    if constexpr (kHalves) {
-      return reinterpret_cast<Vec>(
-          _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
-    }
-#elif defined(__F16C__)
+#if defined(__F16C__)
     if constexpr (kHalves) {
       return reinterpret_cast<Vec>(
           _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
@@ -39,12 +34,7 @@ struct Simd {
     return Vec{};
   }
   static void store_halves([[maybe_unused]] std::uint16_t* to, [[maybe_unused]] Vec v) {
-#if defined(__AVX512F__)
-    if constexpr (kHalves) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                          _mm512_cvtps_ph(reinterpret_cast<__m512>(v), _MM_FROUND_TO_NEAREST_INT));
-    }
-#elif defined(__F16C__)
+#if defined(__F16C__)
     if constexpr (kHalves) {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
                        _mm256_cvtps_ph(reinterpret_cast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
@@ -171,7 +161,7 @@ struct Simd {
 
 private:
   using Word = std::make_unsigned_t<Int>;
-  typedef Word WordVec __attribute__((vector_size(kVectorBytes)));
+  typedef Word WordVec __attribute__((vector_size(Bytes)));
   static constexpr int kExponentBias = sizeof(Real) == 4 ? 127 : 1023;
   static constexpr int kMantissaBits = sizeof(Real) == 4 ? 23 : 52;
   static constexpr Real kLn2 = Real(0.693147180559945309417);

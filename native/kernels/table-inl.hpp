@@ -56,6 +56,7 @@ constexpr RealKernels<Real> real_kernels() {
       {{cross_entropy_rows<Real, 1>, cross_entropy_rows<Real, 2>, cross_entropy_rows<Real, 3>},
        cross_entropy_rows<Real, kAnyDims>},
       half_converter<Real>(),
+      EdgeSimd<Real>::kLanes,
       repulsive_kernels<Real, FirstPower>(),
       repulsive_kernels<Real, AnyPower>(),
       {{update_points<Real, 1>, update_points<Real, 2>, update_points<Real, 3>},
