@@ -42,7 +42,8 @@ struct Simd {
 #endif
   }
 
-  static Vec splat(Real x) { return Vec{} + x; }
+  // Subtracting 0 keeps the sign of -0, so that the compiler leaves the broadcast alone.
+  static Vec splat(Real x) { return x - Vec{}; }
 
   // Each lane holds two 16-bit integers: adds the products of the first ones and of the second ones
   // to the lane of sum.
