@@ -117,17 +117,21 @@ public:
     result["gains"] = to_numpy(std::move(state.gains), {rows_, dims_});
     result["mean"] = to_numpy(std::move(state.mean), {dims_});
     result["order"] = to_numpy(std::move(state.order), {rows_});
+    const std::size_t kept_rows = state.kept.size() / dims_;
+    result["kept"] = to_numpy(std::move(state.kept), {kept_rows, dims_});
     result["iterations"] = state.iterations;
     result["relabelled_at"] = state.relabelled_at;
     return result;
   }
 
   void restore(Input2<Real> points, Input2<Real> updates, Input2<Real> gains, Input1<Real> mean,
-               Input1<PointId> order, Size iterations, Size relabelled_at) {
+               Input1<PointId> order, Input2<Real> kept, Size iterations, Size relabelled_at) {
     for (const Input2<Real>* array : {&points, &updates, &gains}) {
       require(array->shape(0) == rows_ && array->shape(1) == dims_, "the state does not fit");
     }
     require(mean.shape(0) == dims_ && order.shape(0) == rows_, "the state does not fit");
+    require(kept.size() == 0 || (kept.shape(0) == rows_ && kept.shape(1) == dims_),
+            "the state does not fit");
     std::vector<bool> seen(rows_, false);
     for (std::size_t i = 0; i < rows_; ++i) {
       const auto row = static_cast<std::size_t>(order.data()[i]);
@@ -138,7 +142,7 @@ public:
       return std::vector(array.data(), array.data() + array.size());
     };
     optimizer_->restore({copy(points), copy(updates), copy(gains), copy(mean), copy(order),
-                         iterations, relabelled_at});
+                         copy(kept), iterations, relabelled_at});
   }
 
   nb::ndarray<nb::numpy, Real> points() const {
@@ -253,8 +257,8 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("hold", &Bound::hold, "fixed"_a.noconvert().none())
       .def("state", &Bound::state)
       .def("restore", &Bound::restore, "points"_a.noconvert(), "updates"_a.noconvert(),
-           "gains"_a.noconvert(), "mean"_a.noconvert(), "order"_a.noconvert(), "iterations"_a,
-           "relabelled_at"_a)
+           "gains"_a.noconvert(), "mean"_a.noconvert(), "order"_a.noconvert(), "kept"_a.noconvert(),
+           "iterations"_a, "relabelled_at"_a)
       .def_prop_ro("points", &Bound::points, nb::rv_policy::move)
       .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
       .def_prop_ro("iterations", &Bound::iterations)

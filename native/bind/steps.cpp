@@ -145,7 +145,7 @@ nb::dict tree_arrays(Input2<Real> Y, int threads) {
         }
       }
       tree.build(Y.data(), count, lower, upper, team);
-      tree.summarize(team);
+      tree.summarize(Y.data(), team);
     });
     const auto nodes = tree.nodes();
     std::vector<Real> centers;

@@ -22,7 +22,7 @@ RepulsiveField<Real, Dims>::RepulsiveField(int, const Real* points, Size count,
     : exponent_(options.similarity.exponent), grid_(exponent_) {
   const double theta =
       options.method == Method::exact ? 0 : theta_for_angle(options.angle, exponent_);
-  theta2_ = static_cast<Real>(theta * theta);
+  accept_.theta2 = static_cast<Real>(theta * theta);
   Real lower[Dims];
   Real upper[Dims];
   std::copy_n(points, Dims, lower);
@@ -32,7 +32,7 @@ RepulsiveField<Real, Dims>::RepulsiveField(int, const Real* points, Size count,
     upper[i % Dims] = std::max(upper[i % Dims], points[i]);
   }
   tree_.build(points, count, lower, upper, team);
-  tree_.summarize(team);
+  tree_.summarize(points, team);
   if constexpr (Dims <= 2) {
     for (int axis = 0; axis < Dims; ++axis) {
       lower[axis] -= static_cast<Real>(kMargin);
@@ -55,8 +55,8 @@ double RepulsiveField<Real, Dims>::at(const Real* u, Real* force) const {
       return grid_.at(u, force);
     }
   }
-  const auto& kernel = std::get<Dims - 1>(kernels().of<Real>().repulsive(exponent_).at);
-  return kernel(tree_.view(), u, theta2_, static_cast<Real>(exponent_), force);
+  const auto& kernel = std::get<Dims - 1>(kernels().of<Real>().repulsive(exponent_).push_position);
+  return kernel(tree_.view(), u, accept_, static_cast<Real>(exponent_), force);
 }
 
 template class RepulsiveField<float, 1>;

@@ -26,7 +26,7 @@ public:
 
 private:
   double exponent_;
-  Real theta2_;
+  Acceptance<Real> accept_{};
   Tree<Real, Dims> tree_;
   struct NoGrid {
     explicit NoGrid(double) {}

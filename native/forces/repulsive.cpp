@@ -4,7 +4,6 @@
 #include "forces/repulsive_exact.hpp"
 #include "forces/repulsive_fft.hpp"
 #include "forces/repulsive_tree.hpp"
-#include "tree/tree.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -35,11 +34,16 @@ template <typename Real, int Dims>
 class MapRepulsion final : public Repulsion<Real> {
 public:
   explicit MapRepulsion(const RepulsionOptions& options)
-      : options_(options), tree_repulsion_(options.similarity.exponent),
+      : options_(options), tree_(options.angle, options.similarity.exponent),
         exact_(Dims, options.similarity.exponent), fft_(options.similarity.exponent) {}
 
   double forces(const Real* points, Size count, const Real* lower, const Real* upper, Real* force,
                 StepSeconds& seconds, ThreadTeam& team) override;
+
+  std::span<const Real> kept() const override { return tree_.built_from(); }
+  void keep(std::span<const Real> points, ThreadTeam& team) override {
+    tree_.build_from(points, team);
+  }
 
 private:
   Method choose(Size count, const Real* lower, const Real* upper) const;
@@ -48,8 +52,7 @@ private:
   }
 
   RepulsionOptions options_;
-  Tree<Real, Dims> tree_;
-  TreeRepulsion<Real, Dims> tree_repulsion_;
+  TreeRepulsion<Real, Dims> tree_;
   ExactRepulsion<Real> exact_;
   // The grid has no third dimension.
   struct NoFft {
@@ -101,16 +104,7 @@ double MapRepulsion<Real, Dims>::forces(const Real* points, Size count, const Re
       return fft_.forces(points, count, lower, upper, grid_step(), force, team);
     }
   }
-  {
-    const StepTimer timer(seconds.tree_building);
-    tree_.build(points, count, lower, upper, team);
-  }
-  {
-    const StepTimer timer(seconds.summarization);
-    tree_.summarize(team);
-  }
-  const StepTimer timer(seconds.repulsive);
-  return tree_repulsion_.forces(tree_, options_.angle, force, team);
+  return tree_.forces(points, count, lower, upper, force, seconds, team);
 }
 
 template <typename Real>

@@ -6,6 +6,7 @@
 #include "forces/similarity.hpp"
 
 #include <memory>
+#include <span>
 
 namespace acctsne {
 
@@ -28,6 +29,11 @@ public:
   // within [lower, upper], in the similarity's unit.
   virtual double forces(const Real* points, Size count, const Real* lower, const Real* upper,
                         Real* force, StepSeconds& seconds, ThreadTeam& team) = 0;
+
+  // The positions of an earlier call that the next one still depends on; empty if there are none.
+  virtual std::span<const Real> kept() const { return {}; }
+  // Goes on as after that call; without positions, as if there had been none.
+  virtual void keep(std::span<const Real>, ThreadTeam&) {}
 
   // What the last call used.
   Method used() const { return used_; }

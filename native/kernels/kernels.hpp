@@ -178,17 +178,19 @@ struct RepulsiveKernels {
                            Real exponent, double* force);
   ByDims<Range> range;
 
-  // forces/repulsive_tree.cpp: forces on the points of one group, and the sum of their z.
+  // forces/repulsive_tree.cpp: adds what is listed, and the group's own points if asked for, to the
+  // forces on the group's points; returns the sum of their z.
   template <int Dims>
-  using Group = double (*)(const TreeView<Real, Dims>& tree, PointGroup group, Real theta2,
-                           Real exponent, Real* force);
-  std::tuple<Group<1>, Group<2>, Group<3>> group;
+  using PushGroup = double (*)(const TreeView<Real, Dims>& tree, PointGroup group,
+                               const InteractionList<Dims>& list, bool with_group, Real exponent,
+                               Real* force);
+  std::tuple<PushGroup<1>, PushGroup<2>, PushGroup<3>> push_group;
 
   // forces/field.cpp: force of all points on a position, and its z.
   template <int Dims>
-  using At = double (*)(const TreeView<Real, Dims>& tree, const Real* y, Real theta2, Real exponent,
-                        Real* force);
-  std::tuple<At<1>, At<2>, At<3>> at;
+  using PushPosition = double (*)(const TreeView<Real, Dims>& tree, const Real* y,
+                                  const Acceptance<Real>& accept, Real exponent, Real* force);
+  std::tuple<PushPosition<1>, PushPosition<2>, PushPosition<3>> push_position;
 };
 
 template <typename Real>
@@ -197,6 +199,14 @@ struct RealKernels {
   using MortonCodes = void (*)(const Real* points, Size count, const Real* lower, Real scale,
                                MortonCode* codes);
   MortonCodes morton_codes[kCompiledDims]; // by dimension less one
+
+  // forces/repulsive_tree.cpp: lists what acts on a group, from the node `next` on, until the list
+  // is full.
+  template <int Dims>
+  using ListSources = void (*)(const TreeView<Real, Dims>& tree, PointGroup group,
+                               const Acceptance<Real>& accept, NodeId next,
+                               InteractionList<Dims>& list);
+  std::tuple<ListSources<1>, ListSources<2>, ListSources<3>> list_sources;
 
   // forces/attractive.cpp: force[i] = sum_j p_ij (y_i - y_j) / (1 + d^2) for the rows [begin, end)
   // of one block.

@@ -1,132 +1,89 @@
-// Repulsive forces of the tree's points on each other and on any position. Targets are the points
-// of one group, a cell of the tree, or a single position: one walk collects what they interact
-// with, then every target meets the whole list, a vector of it at a time.
+// Repulsive forces of the tree's points on each other and on any position. One walk lists what acts
+// on a target box: cells as a whole, and points. Then the targets meet the list.
 //
 // A far cell acts through its mass m and second moments Q about the centre of mass (the first ones
-// vanish there). With R = y - centre, w = 1 / (1 + R^2), s = w R, u = Q s, k = s u, T = trace Q and
-// the exponent e, expanding sum_j (1 + |y - y_j|^2)^-e to second order gives
-//   z     = w^e (m + 2 e (e + 1) k - e w T)
-//   force = -1/(2 e) grad z = w^(e + 1) ((m + 2 (e + 1) (e + 2) k - (e + 1) w T) R - 2 (e + 1) u)
-// where k and w T are at most of the order of m, so that nothing overflows in large maps.
+// vanish there). With R = y - centre, w = 1 / (1 + R^2), T = trace Q, the exponent e,
+// u = 2 (e + 1) w Q R and b = w (R u - T), expanding sum_j (1 + |y - y_j|^2)^-e to second order
+// gives
+//   z     = w^e (m + e b)
+//   force = -1/(2 e) grad z = w^(e + 1) ((m + w T + (e + 2) b) R - u)
+// where w T and b are at most of the order of m, so that nothing overflows in large maps.
 
-template <typename Real, int Dims>
-struct InteractionList {
-  static constexpr int kCapacity = 256;
-  static constexpr int kSlack = Simd<Real>::kLanes; // room for padding
-  Real center[Dims][kCapacity + kSlack];
-  Real mass[kCapacity + kSlack];
-  Real moment[kMoments<Dims>][kCapacity + kSlack];
-  Real point[Dims][kCapacity + kSlack];
-  int cells = 0;
-  int points = 0;
-
-  // Fills the last vectors up: with cells of no mass, and points so far away that they act on
-  // nothing.
-  void pad() {
-    constexpr Real kFarAway = sizeof(Real) == 4 ? Real(1e18) : Real(1e150);
-    for (int i = 0; i < kSlack; ++i) {
-      mass[cells + i] = 0;
-      for (int axis = 0; axis < Dims; ++axis) {
-        center[axis][cells + i] = 0;
-        point[axis][points + i] = kFarAway;
-      }
-      for (int m = 0; m < kMoments<Dims>; ++m) {
-        moment[m][cells + i] = 0;
-      }
-    }
-  }
-};
-
+// What acts on the targets in the lanes of one vector; or, on one target in all lanes, what the
+// sources in the lanes do.
 template <typename Real, int Dims, template <typename> typename Falloff>
-struct TargetSums {
+struct RepulsionSums {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
-  Falloff<Real> falloff;
-  Vec y[Dims];
   Vec z = {};
   Vec force[Dims] = {};
 
-  TargetSums(Falloff<Real> similarity, const Real* position) : falloff(similarity) {
-    for (int axis = 0; axis < Dims; ++axis) {
-      y[axis] = S::splat(position[axis]);
-    }
-  }
-
-  void add_cells(const InteractionList<Real, Dims>& list) {
+  void add_cell(Falloff<Real> falloff, const Vec* y, const Vec* center, Vec mass,
+                const Vec* moments) {
     const Real e = falloff.exponent;
-    for (int i = 0; i < list.cells; i += S::kLanes) {
-      Vec r[Dims];
-      Vec one_plus_d2 = S::splat(1);
-      for (int axis = 0; axis < Dims; ++axis) {
-        r[axis] = y[axis] - S::load(list.center[axis] + i);
-        one_plus_d2 += r[axis] * r[axis];
-      }
-      const Vec w = S::reciprocal(one_plus_d2);
-      Vec s[Dims];
-      for (int axis = 0; axis < Dims; ++axis) {
-        s[axis] = w * r[axis];
-      }
-      Vec u[Dims] = {};
-      Vec trace = {};
-      int m = 0;
-      for (int a = 0; a < Dims; ++a) {
-        for (int b = a; b < Dims; ++b, ++m) {
-          const Vec moment = S::load(list.moment[m] + i);
-          u[a] += moment * s[b];
-          if (a == b) {
-            trace += moment;
-          } else {
-            u[b] += moment * s[a];
-          }
+    Vec r[Dims];
+    const Vec one_plus_d2 = one_plus_distance2(y, center, r);
+    const Vec w = S::reciprocal(one_plus_d2);
+    const Vec steep = 2 * (e + 1) * w;
+    Vec u[Dims] = {};
+    Vec trace = {};
+    int m = 0;
+    for (int i = 0; i < Dims; ++i) {
+      for (int j = i; j < Dims; ++j, ++m) {
+        u[i] += moments[m] * (steep * r[j]);
+        if (i == j) {
+          trace += moments[m];
+        } else {
+          u[j] += moments[m] * (steep * r[i]);
         }
       }
-      Vec k = {};
-      for (int axis = 0; axis < Dims; ++axis) {
-        k += u[axis] * s[axis];
-      }
-      const Vec mass = S::load(list.mass + i);
-      const Vec w_trace = w * trace;
-      const Vec q = falloff(w, one_plus_d2);
-      z += q * (mass + (2 * e * (e + 1) * k - e * w_trace));
-      const Vec qw = q * w;
-      const Vec along_r = mass + (2 * (e + 1) * (e + 2) * k - (e + 1) * w_trace);
-      for (int axis = 0; axis < Dims; ++axis) {
-        force[axis] += qw * (along_r * r[axis] - 2 * (e + 1) * u[axis]);
-      }
+    }
+    Vec b = -trace;
+    for (int axis = 0; axis < Dims; ++axis) {
+      b += u[axis] * r[axis];
+    }
+    b *= w;
+    const Vec q = falloff(w, one_plus_d2);
+    z += q * (mass + e * b);
+    const Vec qw = q * w;
+    const Vec along_r = (mass + w * trace) + (e + 2) * b;
+    for (int axis = 0; axis < Dims; ++axis) {
+      force[axis] += qw * (along_r * r[axis] - u[axis]);
     }
   }
 
-  void add_points(const InteractionList<Real, Dims>& list) {
-    for (int i = 0; i < list.points; i += S::kLanes) {
-      Vec r[Dims];
-      Vec one_plus_d2 = S::splat(1);
-      for (int axis = 0; axis < Dims; ++axis) {
-        r[axis] = y[axis] - S::load(list.point[axis] + i);
-        one_plus_d2 += r[axis] * r[axis];
-      }
-      const Vec w = S::reciprocal(one_plus_d2);
-      add_weighted(falloff(w, one_plus_d2), w, r);
-    }
+  void add_point(Falloff<Real> falloff, const Vec* y, const Vec* point) {
+    Vec r[Dims];
+    const Vec one_plus_d2 = one_plus_distance2(y, point, r);
+    const Vec w = S::reciprocal(one_plus_d2);
+    add_weighted(falloff(w, one_plus_d2), w, r);
   }
 
-  // The group's own points, without number `self`.
-  void add_group(const Real (*group)[kGroupPoints + Simd<Real>::kLanes], int count, int self,
-                 const Real* numbers) {
-    for (int i = 0; i < count; i += S::kLanes) {
-      Vec r[Dims];
-      Vec one_plus_d2 = S::splat(1);
-      for (int axis = 0; axis < Dims; ++axis) {
-        r[axis] = y[axis] - S::load(group[axis] + i);
-        one_plus_d2 += r[axis] * r[axis];
-      }
-      const Vec number = S::load(numbers + i);
-      const Vec w = S::reciprocal(one_plus_d2);
-      const auto other = (number != static_cast<Real>(self)) & (number < static_cast<Real>(count));
-      add_weighted(other ? falloff(w, one_plus_d2) : Vec{}, w, r);
+  // In the lanes where `acts` is set.
+  void add_point(Falloff<Real> falloff, const Vec* y, const Vec* point, typename S::IntVec acts) {
+    Vec r[Dims];
+    const Vec one_plus_d2 = one_plus_distance2(y, point, r);
+    const Vec w = S::reciprocal(one_plus_d2);
+    add_weighted(acts ? falloff(w, one_plus_d2) : Vec{}, w, r);
+  }
+
+  void add(const RepulsionSums& other) {
+    z += other.z;
+    for (int axis = 0; axis < Dims; ++axis) {
+      force[axis] += other.force[axis];
     }
   }
 
 private:
+  static Vec one_plus_distance2(const Vec* y, const Vec* source, Vec* r) {
+    Vec one_plus_d2 = S::splat(1);
+    for (int axis = 0; axis < Dims; ++axis) {
+      r[axis] = y[axis] - source[axis];
+      one_plus_d2 += r[axis] * r[axis];
+    }
+    return one_plus_d2;
+  }
+
   void add_weighted(Vec q, Vec w, const Vec* r) {
     z += q;
     const Vec qw = q * w;
@@ -136,157 +93,235 @@ private:
   }
 };
 
-// Collects what acts on targets within the box [lower, upper]. The points of `group`, if it is not
-// empty, are left out. Calls list_full() when there is no more room, which must make some.
-template <typename Real, int Dims, typename Full>
+// Lists what acts on targets within the box [lower, upper], from the node `next` on, until the list
+// is full. The points of `group`, if it is not empty, are left out.
+template <typename Real, int Dims>
 void walk_tree(const TreeView<Real, Dims>& tree, const Real* lower, const Real* upper,
-               PointGroup group, Real theta2, InteractionList<Real, Dims>& list, Full&& list_full) {
-  NodeId id = 0;
-  while (id < tree.node_count) {
-    const Node<Real, Dims>& node = tree.nodes[id];
-    // Distance of the cell's centre of mass from the box.
+               PointGroup group, const Acceptance<Real>& accept, NodeId next,
+               InteractionList<Dims>& list) {
+  list.cell_count = 0;
+  list.range_count = 0;
+  const auto add_range = [&](PointId begin, PointId end) {
+    if (begin >= end) {
+      return;
+    }
+    if (list.range_count > 0 && list.ranges[list.range_count - 1].end == begin) {
+      list.ranges[list.range_count - 1].end = end;
+    } else {
+      list.ranges[list.range_count++] = {begin, end};
+    }
+  };
+  // A leaf adds two ranges at most: what lies before the group and what lies behind.
+  while (next < tree.node_count && list.cell_count < list.kMostCells &&
+         list.range_count + 2 <= list.kMostRanges) {
+    const Node<Real, Dims>& node = tree.nodes[next];
+    // Distance of the cell's centre of mass from the box, after both have moved.
     Real d2 = 0;
     for (int axis = 0; axis < Dims; ++axis) {
       const Real below = lower[axis] - node.center[axis];
       const Real above = node.center[axis] - upper[axis];
-      Real outside = below > above ? below : above;
+      Real outside = (below > above ? below : above) - 2 * accept.movement;
       outside = outside > Real(0) ? outside : Real(0);
       d2 += outside * outside;
     }
     // A cell never stands for the group itself, however far its centre of mass is.
     const bool around = node.begin <= group.begin && node.end >= group.end;
-    if (!around && node.side * node.side < theta2 * d2) {
-      if (list.cells == list.kCapacity) {
-        list_full();
-      }
-      const int at = list.cells++;
-      list.mass[at] = static_cast<Real>(node.end - node.begin);
-      for (int axis = 0; axis < Dims; ++axis) {
-        list.center[axis][at] = node.center[axis];
-      }
-      for (int m = 0; m < kMoments<Dims>; ++m) {
-        list.moment[m][at] = tree.moments[static_cast<Size>(id) * kMoments<Dims> + m];
-      }
-      id = node.skip;
-    } else if (id == group.node && !node.leaf) {
-      id = node.skip;
+    const bool inside = node.begin >= group.begin && node.end <= group.end;
+    const Real side = node.side + 2 * accept.movement;
+    if (!around && !inside && side * side < accept.theta2 * d2) {
+      list.cells[list.cell_count++] = next;
+      next = node.skip;
+    } else if (inside) {
+      next = node.skip;
     } else if (node.leaf) {
-      for (PointId j = node.begin; j < node.end; ++j) {
-        if (j >= group.begin && j < group.end) {
-          continue;
-        }
-        if (list.points == list.kCapacity) {
-          list_full();
-        }
-        const int at = list.points++;
-        for (int axis = 0; axis < Dims; ++axis) {
-          list.point[axis][at] = tree.points[static_cast<Size>(j) * Dims + axis];
-        }
+      if (around) {
+        add_range(node.begin, group.begin);
+        add_range(group.end, node.end);
+      } else {
+        add_range(node.begin, node.end);
       }
-      id = node.skip;
+      next = node.skip;
     } else {
-      ++id;
+      ++next;
     }
   }
+  list.next = next;
 }
 
-// Adds the forces on the group's points to `force`, in the order of the tree's rows, and returns
-// the sum of their z.
-template <typename Real, int Dims, template <typename> typename Falloff>
-double repulsive_group(const TreeView<Real, Dims>& tree, PointGroup group, Real theta2,
-                       Real exponent, Real* force) {
-  using S = Simd<Real>;
-  const Falloff<Real> falloff(exponent);
-  constexpr int kLanes = S::kLanes;
-  const Size mass = group.end - group.begin;
-  // Of more points than a group holds, all in one place, one speaks for all.
-  const bool coincident = mass > kGroupPoints;
-  const int targets = coincident ? 1 : static_cast<int>(mass);
-
-  Real own[Dims][kGroupPoints + kLanes];
-  Real numbers[kGroupPoints + kLanes];
+// Lists what acts on the group from outside, from the node `next` on, until the list is full.
+template <typename Real, int Dims>
+void list_sources(const TreeView<Real, Dims>& tree, PointGroup group,
+                  const Acceptance<Real>& accept, NodeId next, InteractionList<Dims>& list) {
   Real lower[Dims];
   Real upper[Dims];
   for (int axis = 0; axis < Dims; ++axis) {
-    lower[axis] = upper[axis] = tree.points[static_cast<Size>(group.begin) * Dims + axis];
-  }
-  for (int t = 0; t < targets + kLanes; ++t) {
-    const Size from = group.begin + (t < targets ? t : 0);
-    numbers[t] = static_cast<Real>(t);
-    for (int axis = 0; axis < Dims; ++axis) {
-      const Real value = tree.points[from * Dims + axis];
-      own[axis][t] = value;
+    lower[axis] = upper[axis] = tree.axes[axis][group.begin];
+    for (Size i = group.begin; i < group.end; ++i) {
+      const Real value = tree.axes[axis][i];
       lower[axis] = value < lower[axis] ? value : lower[axis];
       upper[axis] = value > upper[axis] ? value : upper[axis];
     }
   }
-
-  double z[kGroupPoints] = {};
-  Real forces[kGroupPoints][Dims] = {};
-  InteractionList<Real, Dims> list;
-  const auto act = [&](bool with_group) {
-    list.pad();
-    for (int t = 0; t < targets; ++t) {
-      Real y[Dims];
-      for (int axis = 0; axis < Dims; ++axis) {
-        y[axis] = own[axis][t];
-      }
-      TargetSums<Real, Dims, Falloff> sums(falloff, y);
-      sums.add_cells(list);
-      sums.add_points(list);
-      if (with_group) {
-        sums.add_group(own, targets, t, numbers);
-      }
-      z[t] += static_cast<double>(S::sum(sums.z));
-      for (int axis = 0; axis < Dims; ++axis) {
-        forces[t][axis] += S::sum(sums.force[axis]);
-      }
-    }
-    list.cells = 0;
-    list.points = 0;
-  };
-
-  walk_tree(tree, lower, upper, group, theta2, list, [&] { act(false); });
-  act(true);
-
-  double z_sum = 0;
-  for (Size i = group.begin; i < group.end; ++i) {
-    const int t = coincident ? 0 : static_cast<int>(i - group.begin);
-    // Coincident points act on each other with weight 1 and no force.
-    z_sum += z[t] + (coincident ? static_cast<double>(mass - 1) : 0.0);
-    const Size row = tree.order[i];
-    for (int axis = 0; axis < Dims; ++axis) {
-      force[row * Dims + axis] = forces[t][axis];
-    }
-  }
-  return z_sum;
+  walk_tree(tree, lower, upper, group, accept, next, list);
 }
 
-// Fills `force` with the force of all the tree's points on the position y, and returns its z.
+// Adds what is listed, and the group's own points if asked for, to the forces on the points [begin,
+// end) of the group, at most kLanes of them. Returns the sum of their z.
 template <typename Real, int Dims, template <typename> typename Falloff>
-double repulsive_at(const TreeView<Real, Dims>& tree, const Real* y, Real theta2, Real exponent,
-                    Real* force) {
+double push_points(const TreeView<Real, Dims>& tree, PointGroup group, Size begin, Size end,
+                   const InteractionList<Dims>& list, bool with_group, Falloff<Real> falloff,
+                   Real* force) {
   using S = Simd<Real>;
-  const Falloff<Real> falloff(exponent);
-  double z = 0;
-  InteractionList<Real, Dims> list;
+  using Vec = typename S::Vec;
+  using IntVec = typename S::IntVec;
+  // So many points are added up before their sum goes to the total, which keeps rounding small.
+  constexpr Size kBlock = 512;
+
+  Vec y[Dims];
   for (int axis = 0; axis < Dims; ++axis) {
+    y[axis] = S::load(tree.axes[axis] + begin);
+  }
+  const auto splat_point = [&](Size j, Vec* point) {
+    for (int axis = 0; axis < Dims; ++axis) {
+      point[axis] = S::splat(tree.axes[axis][j]);
+    }
+  };
+  IntVec lanes;
+  for (int lane = 0; lane < S::kLanes; ++lane) {
+    lanes[lane] = lane;
+  }
+
+  RepulsionSums<Real, Dims, Falloff> totals;
+  for (int i = 0; i < list.cell_count; ++i) {
+    const Node<Real, Dims>& node = tree.nodes[list.cells[i]];
+    Vec center[Dims];
+    Vec moments[kMoments<Dims>];
+    for (int axis = 0; axis < Dims; ++axis) {
+      center[axis] = S::splat(node.center[axis]);
+    }
+    for (int m = 0; m < kMoments<Dims>; ++m) {
+      moments[m] = S::splat(node.moments[m]);
+    }
+    totals.add_cell(falloff, y, center, S::splat(node.weight), moments);
+  }
+  for (int range = 0; range < list.range_count; ++range) {
+    const Size range_end = list.ranges[range].end;
+    for (Size j = list.ranges[range].begin; j < range_end;) {
+      const Size block_end = range_end - j > kBlock ? j + kBlock : range_end;
+      RepulsionSums<Real, Dims, Falloff> sums;
+      for (; j < block_end; ++j) {
+        Vec point[Dims];
+        splat_point(j, point);
+        sums.add_point(falloff, y, point);
+      }
+      totals.add(sums);
+    }
+  }
+  if (with_group) {
+    for (Size j = group.begin; j < group.end; ++j) {
+      Vec point[Dims];
+      splat_point(j, point);
+      totals.add_point(falloff, y, point, lanes != static_cast<typename S::Int>(j - begin));
+    }
+  }
+
+  Real flat[Dims][S::kLanes];
+  for (int axis = 0; axis < Dims; ++axis) {
+    S::store(flat[axis], totals.force[axis]);
+  }
+  for (Size i = begin; i < end; ++i) {
+    Real* to = force + static_cast<Size>(tree.order[i]) * Dims;
+    for (int axis = 0; axis < Dims; ++axis) {
+      to[axis] += flat[axis][i - begin];
+    }
+  }
+  // The lanes beyond the end hold points of other groups.
+  const IntVec targets = lanes < static_cast<typename S::Int>(end - begin);
+  return static_cast<double>(S::sum(targets ? totals.z : Vec{}));
+}
+
+// Adds what is listed, and the group's own points if asked for, to the forces on the group's
+// points, in the order of the tree's rows. Returns the sum of their z.
+template <typename Real, int Dims, template <typename> typename Falloff>
+double push_group(const TreeView<Real, Dims>& tree, PointGroup group,
+                  const InteractionList<Dims>& list, bool with_group, Real exponent, Real* force) {
+  constexpr Size kLanes = Simd<Real>::kLanes;
+  const Falloff<Real> falloff(exponent);
+  const Size mass = group.end - group.begin;
+  double z = 0;
+  if (mass <= kGroupPoints) {
+    for (Size begin = group.begin; begin < group.end; begin += kLanes) {
+      const Size end = begin + kLanes < group.end ? begin + kLanes : group.end;
+      z += push_points(tree, group, begin, end, list, with_group, falloff, force);
+    }
+    return z;
+  }
+  // All in one place: one speaks for all. They act on each other with weight 1 and no force.
+  z = push_points(tree, group, group.begin, group.begin + 1, list, false, falloff, force);
+  const Real* from = force + static_cast<Size>(tree.order[group.begin]) * Dims;
+  for (Size i = group.begin + 1; i < group.end; ++i) {
+    for (int axis = 0; axis < Dims; ++axis) {
+      force[static_cast<Size>(tree.order[i]) * Dims + axis] = from[axis];
+    }
+  }
+  return static_cast<double>(mass) * (z + (with_group ? static_cast<double>(mass - 1) : 0.0));
+}
+
+// Fills `force` with the force of all the tree's points on the position, and returns its z.
+template <typename Real, int Dims, template <typename> typename Falloff>
+double push_position(const TreeView<Real, Dims>& tree, const Real* position,
+                     const Acceptance<Real>& accept, Real exponent, Real* force) {
+  using S = Simd<Real>;
+  using Vec = typename S::Vec;
+  using Sums = RepulsionSums<Real, Dims, Falloff>;
+  constexpr int kLanes = S::kLanes;
+  constexpr PointGroup kNobody{-1, -1};
+  const Falloff<Real> falloff(exponent);
+  Vec y[Dims];
+  for (int axis = 0; axis < Dims; ++axis) {
+    y[axis] = S::splat(position[axis]);
     force[axis] = 0;
   }
-  const auto act = [&] {
-    list.pad();
-    TargetSums<Real, Dims, Falloff> sums(falloff, y);
-    sums.add_cells(list);
-    sums.add_points(list);
+  typename S::IntVec lanes;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    lanes[lane] = lane;
+  }
+  double z = 0;
+  InteractionList<Dims> list;
+  for (NodeId next = 0; next < tree.node_count; next = list.next) {
+    walk_tree(tree, position, position, kNobody, accept, next, list);
+    Sums sums;
+    for (int i = 0; i < list.cell_count; i += kLanes) {
+      // Lanes beyond the last cell have no mass.
+      Vec center[Dims] = {};
+      Vec moments[kMoments<Dims>] = {};
+      Vec mass = {};
+      for (int lane = 0; lane < kLanes && i + lane < list.cell_count; ++lane) {
+        const Node<Real, Dims>& node = tree.nodes[list.cells[i + lane]];
+        mass[lane] = node.weight;
+        for (int axis = 0; axis < Dims; ++axis) {
+          center[axis][lane] = node.center[axis];
+        }
+        for (int m = 0; m < kMoments<Dims>; ++m) {
+          moments[m][lane] = node.moments[m];
+        }
+      }
+      sums.add_cell(falloff, y, center, mass, moments);
+    }
+    for (int range = 0; range < list.range_count; ++range) {
+      const PointRange points = list.ranges[range];
+      for (Size j = points.begin; j < points.end; j += kLanes) {
+        Vec point[Dims];
+        for (int axis = 0; axis < Dims; ++axis) {
+          point[axis] = S::load(tree.axes[axis] + j);
+        }
+        sums.add_point(falloff, y, point, lanes < static_cast<typename S::Int>(points.end - j));
+      }
+    }
     z += static_cast<double>(S::sum(sums.z));
     for (int axis = 0; axis < Dims; ++axis) {
       force[axis] += S::sum(sums.force[axis]);
     }
-    list.cells = 0;
-    list.points = 0;
-  };
-  constexpr PointGroup kNobody{-1, -1, -1};
-  walk_tree(tree, y, y, kNobody, theta2, list, act);
-  act();
+  }
   return z;
 }

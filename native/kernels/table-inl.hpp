@@ -40,10 +40,9 @@ constexpr RepulsiveKernels<Real> repulsive_kernels() {
       {{repulsive_range<Real, 1, Falloff>, repulsive_range<Real, 2, Falloff>,
         repulsive_range<Real, 3, Falloff>},
        any_repulsive_range<Real, Falloff>},
-      {repulsive_group<Real, 1, Falloff>, repulsive_group<Real, 2, Falloff>,
-       repulsive_group<Real, 3, Falloff>},
-      {repulsive_at<Real, 1, Falloff>, repulsive_at<Real, 2, Falloff>,
-       repulsive_at<Real, 3, Falloff>},
+      {push_group<Real, 1, Falloff>, push_group<Real, 2, Falloff>, push_group<Real, 3, Falloff>},
+      {push_position<Real, 1, Falloff>, push_position<Real, 2, Falloff>,
+       push_position<Real, 3, Falloff>},
   };
 }
 
@@ -51,6 +50,7 @@ template <typename Real>
 constexpr RealKernels<Real> real_kernels() {
   return {
       {morton_codes<Real, 1>, morton_codes<Real, 2>, morton_codes<Real, 3>},
+      {list_sources<Real, 1>, list_sources<Real, 2>, list_sources<Real, 3>},
       {{attractive_rows<Real, 1>, attractive_rows<Real, 2>, attractive_rows<Real, 3>},
        attractive_rows<Real, kAnyDims>},
       {{cross_entropy_rows<Real, 1>, cross_entropy_rows<Real, 2>, cross_entropy_rows<Real, 3>},

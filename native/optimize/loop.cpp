@@ -74,6 +74,10 @@ public:
     state.order = layout_.order;
     state.iterations = this->iterations();
     state.relabelled_at = relabelled_at_;
+    const std::span<const Real> kept = repulsion_->kept();
+    if (!kept.empty()) {
+      state.kept = in_row_order(layout_, {kept.begin(), kept.end()});
+    }
     return state;
   }
 
@@ -84,6 +88,12 @@ public:
     ThreadTeam alone(1);
     relabel_layout(layout_, state.order, alone);
     layout_.mean = state.mean;
+    const auto dims = static_cast<std::size_t>(layout_.dims);
+    std::vector<Real> kept(state.kept.size());
+    for (std::size_t c = 0; c < kept.size(); ++c) {
+      kept[c] = state.kept[static_cast<std::size_t>(state.order[c / dims]) * dims + c % dims];
+    }
+    repulsion_->keep(kept, alone);
     this->iterations_.store(state.iterations, std::memory_order_relaxed);
     relabelled_at_ = state.relabelled_at;
     edges_fit_ = false;

@@ -42,6 +42,7 @@ struct OptimizerState {
   std::vector<Real> gains;
   std::vector<Real> mean;     // one value an axis, as the last update summed it
   std::vector<PointId> order; // the present numbering, which decides the order of sums
+  std::vector<Real> kept;     // positions that the repulsion still depends on, or none
   Size iterations = 0;
   Size relabelled_at = -1; // the iteration that made the numbering
 };

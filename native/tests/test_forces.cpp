@@ -55,17 +55,21 @@ Repulsion<Real> exact(const std::vector<Real>& points, int threads = 2) {
 }
 
 template <typename Real, int Dims>
-Repulsion<Real> barnes_hut(const std::vector<Real>& points, double angle, int threads = 2) {
+Repulsion<Real> forces_by(TreeRepulsion<Real, Dims>& tree, const std::vector<Real>& points,
+                          int threads) {
   ThreadTeam team(threads);
   const Extent<Real, Dims> extent(points);
-  Tree<Real, Dims> tree;
-  tree.build(points.data(), static_cast<Size>(points.size()) / Dims, extent.lower, extent.upper,
-             team);
-  tree.summarize(team);
+  StepSeconds seconds;
   Repulsion<Real> result{std::vector<Real>(points.size()), 0};
-  TreeRepulsion<Real, Dims> repulsion;
-  result.z = repulsion.forces(tree, angle, result.force.data(), team);
+  result.z = tree.forces(points.data(), static_cast<Size>(points.size()) / Dims, extent.lower,
+                         extent.upper, result.force.data(), seconds, team);
   return result;
+}
+
+template <typename Real, int Dims>
+Repulsion<Real> barnes_hut(const std::vector<Real>& points, double angle, int threads = 2) {
+  TreeRepulsion<Real, Dims> tree(angle, 1);
+  return forces_by(tree, points, threads);
 }
 
 double rms(const std::vector<double>& values) {
@@ -358,6 +362,118 @@ TEST(threads_do_not_change_barnes_hut) {
         CHECK_EQUAL(result.z, expected.z);
       }
     }
+  });
+}
+
+// Points that have moved by up to `most` along each axis, as a part of the distance between
+// neighbours on a lattice, after a common scaling and shift.
+template <typename Real, int Dims>
+std::vector<Real> moved(const std::vector<Real>& points, double most, double scale, double shift) {
+  const Extent<Real, Dims> extent(points);
+  const double count = static_cast<double>(points.size()) / Dims;
+  const double spacing =
+      static_cast<double>(extent.upper[0] - extent.lower[0]) * std::pow(count, -1.0 / Dims);
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> step(-most * spacing, most * spacing);
+  std::vector<Real> result(points);
+  for (Real& value : result) {
+    value = static_cast<Real>(scale * (static_cast<double>(value) + step(random)) + shift);
+  }
+  return result;
+}
+
+TEST(a_kept_tree_gives_forces_of_the_present_positions) {
+  for_levels([] {
+    for_reals_and_dims([]<typename Real, int Dims>() {
+      for (const Cloud cloud : {Cloud::uniform, Cloud::clustered, Cloud::grid}) {
+        const check::Scope scope(name_of(cloud));
+        const std::vector<Real> points = make_cloud<Real>(cloud, 1000, Dims);
+        TreeRepulsion<Real, Dims> kept(0.5, 1);
+        TreeRepulsion<Real, Dims> opened(0, 1);
+        forces_by(kept, points, 2);
+        forces_by(opened, points, 2);
+        for (const double scale : {0.7, 1.0, 3.0}) {
+          const std::vector<Real> now = moved<Real, Dims>(points, 0.03, scale, 20);
+          const Repulsion<double> expected = naive_repulsion<Real, Dims>(now);
+          const Repulsion<Real> found = forces_by(kept, now, 1);
+          CHECK(std::ranges::equal(kept.built_from(), points));
+          const double error = relative_error(found.force, expected.force);
+          const double fresh =
+              relative_error(barnes_hut<Real, Dims>(now, 0.5).force, expected.force);
+          // The lists hold for all that points may do, so they open more cells than a fresh walk.
+          CHECK(error < 1.2 * fresh);
+          CHECK_NEAR(found.z, expected.z, 0.01 * expected.z);
+          for (const int threads : kThreadCounts) {
+            const Repulsion<Real> again = forces_by(kept, now, threads);
+            CHECK(same_bytes(again.force, found.force));
+            CHECK_EQUAL(again.z, found.z);
+          }
+          check_repulsion(forces_by(opened, now, 3), expected, cloud);
+        }
+      }
+    });
+  });
+}
+
+TEST(a_tree_is_built_anew_when_a_point_has_moved_too_far) {
+  for_reals_and_dims([]<typename Real, int Dims>() {
+    const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, 1000, Dims);
+    const auto check_new = [&](const std::vector<Real>& now) {
+      TreeRepulsion<Real, Dims> tree(0.5, 1);
+      forces_by(tree, points, 2);
+      CHECK(std::ranges::equal(tree.built_from(), points));
+      const Repulsion<Real> found = forces_by(tree, now, 2);
+      CHECK(std::ranges::equal(tree.built_from(), now));
+      CHECK(same_bytes(found.force, barnes_hut<Real, Dims>(now, 0.5).force));
+    };
+    check_new(moved<Real, Dims>(points, 0.5, 1, 0));
+    check_new(make_cloud<Real>(Cloud::uniform, 1000, Dims));
+    check_new(make_cloud<Real>(Cloud::clustered, 900, Dims));
+    std::vector<Real> one_moved(points);
+    std::copy_n(points.begin() + 3 * Dims, Dims, one_moved.begin() + 500 * Dims);
+    check_new(one_moved);
+  });
+}
+
+TEST(a_tree_built_from_kept_positions_goes_on_to_the_same_bits) {
+  for_reals_and_dims([]<typename Real, int Dims>() {
+    const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, 1000, Dims);
+    const std::vector<Real> now = moved<Real, Dims>(points, 0.03, 1.1, 0);
+    TreeRepulsion<Real, Dims> first(0.5, 1);
+    forces_by(first, points, 2);
+    TreeRepulsion<Real, Dims> second(0.5, 1);
+    ThreadTeam team(1);
+    second.build_from(first.built_from(), team);
+    const Repulsion<Real> expected = forces_by(first, now, 2);
+    const Repulsion<Real> found = forces_by(second, now, 3);
+    CHECK(same_bytes(found.force, expected.force));
+    CHECK_EQUAL(found.z, expected.z);
+    second.build_from({}, team);
+    CHECK(second.built_from().empty());
+  });
+}
+
+TEST(trees_that_may_not_serve_again_are_not_kept) {
+  for_reals_and_dims([]<typename Real, int Dims>() {
+    // Points in one place, which may part.
+    const std::vector<Real> equal = make_cloud<Real>(Cloud::all_equal, 1000, Dims);
+    TreeRepulsion<Real, Dims> tree(0.5, 1);
+    forces_by(tree, equal, 2);
+    CHECK(tree.built_from().empty());
+    const std::vector<Real> parted =
+        moved<Real, Dims>(make_cloud<Real>(Cloud::two_point, 1000, Dims), 1e-3, 1, 0);
+    const Repulsion<double> expected = naive_repulsion<Real, Dims>(parted);
+    CHECK_NEAR(relative_error(forces_by(tree, parted, 2).force, expected.force), 0, 0.03);
+    // Lists too long for their room, which a small angle makes.
+    const std::vector<Real> spread = make_cloud<Real>(Cloud::uniform, 5000, Dims);
+    TreeRepulsion<Real, Dims> fine(0.1, 1);
+    forces_by(fine, spread, 2);
+    CHECK_EQUAL(fine.built_from().empty(), Dims > 1);
+    // More points than pay.
+    const std::vector<Real> many = make_cloud<Real>(Cloud::uniform, 5001, Dims);
+    TreeRepulsion<Real, Dims> large(0.5, 1);
+    forces_by(large, many, 2);
+    CHECK(large.built_from().empty());
   });
 }
 

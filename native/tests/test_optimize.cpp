@@ -465,6 +465,43 @@ TEST(rest_forgets_momentum_and_gains) {
   });
 }
 
+// At every iteration before and after a relabelling: what the repulsion keeps is of any age.
+TEST(a_restored_state_goes_on_to_the_same_bits) {
+  for_reals([]<typename Real>() {
+    const Csr<Real> P = make_joint<Real>(400, 10);
+    for (const int dims : kSomeDims) {
+      for (const Method method : methods_in(dims)) {
+        const check::Scope scope(std::to_string(dims) + "-D, " + name_of(method));
+        const std::vector<Real> initial = start_positions<Real>(400, dims, 10);
+        const auto make = [&] { return make_optimizer(P.view(), initial.data(), dims, {method}); };
+        ThreadTeam team(2);
+        const auto whole = make();
+        whole->run(make_phase(60), team, {});
+        const auto stepped = make();
+        stepped->run(make_phase(40), team, {});
+        Size with_kept = 0;
+        for (Size i = 40; i < 60; ++i) {
+          const auto other = make();
+          other->restore(stepped->state());
+          if (i % 3 == 0) {
+            stepped->evaluate(team); // as a report does
+          }
+          const auto restored = make();
+          restored->restore(stepped->state());
+          with_kept += stepped->state().kept.empty() ? 0 : 1;
+          for (Optimizer<Real>* optimizer : {stepped.get(), restored.get(), other.get()}) {
+            optimizer->run(make_phase(1), team, {});
+            CHECK(same_bytes(positions(*optimizer), positions(*stepped)));
+          }
+          CHECK(same_bytes(restored->state().kept, stepped->state().kept));
+        }
+        CHECK(same_bytes(positions(*stepped), positions(*whole)));
+        CHECK(with_kept > 0 || method != Method::barnes_hut);
+      }
+    }
+  });
+}
+
 TEST(a_layout_stays_finite_under_brutal_settings) {
   for_reals([]<typename Real>() {
     const Csr<Real> P = make_joint<Real>(300, 10);

@@ -21,8 +21,12 @@ namespace {
 // Points of a subtree that one task builds: enough tasks to balance many threads, few enough to be
 // worth a task.
 Size points_per_subtree(Size count) {
-  return std::max<Size>(512, count / 512);
+  return std::max<Size>(128, count / 512);
 }
+
+// Lanes of the widest vector that any kernel has.
+template <typename Real>
+constexpr std::size_t kMostLanes = 64 / sizeof(Real);
 
 } // namespace
 
@@ -31,10 +35,12 @@ void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, 
                              ThreadTeam& team) {
   const auto n = static_cast<std::size_t>(count);
   codes_.resize(n);
-  sorted_points_.resize(n * Dims);
+  codes_by_row_.resize(n);
+  for (std::vector<Real>& axis : axes_) {
+    axis.resize(n + kMostLanes<Real>);
+  }
   built_.resize(2 * n);
   nodes_.resize(2 * n);
-  moments_.resize(2 * n * kMoments<Dims>);
   subtrees_.clear();
   top_.clear();
   node_count_ = 0;
@@ -61,22 +67,13 @@ void Tree<Real, Dims>::sort_points(const Real* points, Size count, ThreadTeam& t
     order_.resize(static_cast<std::size_t>(count));
     std::iota(order_.begin(), order_.end(), PointId{0});
   }
-  copy_in_order(points, count, team);
-  compute_morton_codes<Real, Dims>(sorted_points_.data(), count, box_, codes_.data(), team);
-  sorter_.sort(codes_, order_, Dims * kMortonBits<Dims>, team);
-  copy_in_order(points, count, team);
-}
-
-template <typename Real, int Dims>
-void Tree<Real, Dims>::copy_in_order(const Real* points, Size count, ThreadTeam& team) {
+  compute_morton_codes<Real, Dims>(points, count, box_, codes_by_row_.data(), team);
   parallel_for(team, count, 8192, [&](Size begin, Size end) {
-    for (Size i = begin; i < end; ++i) {
-      const Real* from = points + static_cast<Size>(order_[static_cast<std::size_t>(i)]) * Dims;
-      for (int axis = 0; axis < Dims; ++axis) {
-        sorted_points_[static_cast<std::size_t>(i * Dims + axis)] = from[axis];
-      }
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      codes_[i] = codes_by_row_[static_cast<std::size_t>(order_[i])];
     }
   });
+  sorter_.sort(codes_, order_, Dims * kMortonBits<Dims>, team);
 }
 
 template <typename Real, int Dims>
@@ -86,6 +83,7 @@ Node<Real, Dims> Tree<Real, Dims>::make_node(PointId begin, PointId end) const {
   const int differing_bits = 64 - std::countl_zero(differing);
   Node<Real, Dims> node{};
   node.level = static_cast<std::int16_t>(kMortonBits<Dims> - (differing_bits + Dims - 1) / Dims);
+  node.weight = static_cast<Real>(end - begin);
   node.side = sides_[node.level];
   node.begin = begin;
   node.end = end;
@@ -125,6 +123,15 @@ void Tree<Real, Dims>::split_top(PointId begin, PointId end, Size subtree_points
     split_top(child_begin, child_end, subtree_points);
   });
   top_[entry].next_entry = static_cast<Size>(top_.size());
+}
+
+template <typename Real, int Dims>
+TreeView<Real, Dims> Tree<Real, Dims>::view() const {
+  TreeView<Real, Dims> view{nodes_.data(), static_cast<NodeId>(node_count_), {}, order_.data()};
+  for (int a = 0; a < Dims; ++a) {
+    view.axes[a] = axes_[a].data();
+  }
+  return view;
 }
 
 // Writes the subtree over [begin, end) from to[next] on and returns the place after it.

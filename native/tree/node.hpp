@@ -8,11 +8,17 @@ namespace acctsne {
 
 using NodeId = std::int32_t;
 
+// Second moments of a node's points about its centre: xx, or xx xy yy, or xx xy xz yy yz zz.
+template <int Dims>
+inline constexpr int kMoments = Dims * (Dims + 1) / 2;
+
 template <typename Real, int Dims>
 struct Node {
-  Real center[Dims]; // centre of mass, filled by summarize()
-  Real side;         // of the smallest Morton cell that holds the node's points
-  PointId begin;     // points in Morton order
+  Real center[Dims];            // centre of mass, filled by summarize()
+  Real moments[kMoments<Dims>]; // sums over the points, filled by summarize()
+  Real weight;                  // the mass
+  Real side;                    // of the smallest Morton cell that holds the node's points
+  PointId begin;                // points in Morton order
   PointId end;
   NodeId skip;        // the first node after this one's subtree
   std::int16_t level; // halvings of the root box that lead to the cell
@@ -22,24 +28,44 @@ struct Node {
   Size mass() const { return end - begin; }
 };
 
-// Second moments of a node's points about its centre: xx, or xx xy yy, or xx xy xz yy yz zz.
-template <int Dims>
-inline constexpr int kMoments = Dims * (Dims + 1) / 2;
-
-// Points that walk the tree together: a node's, or part of a leaf's that holds too many.
-struct PointGroup {
-  NodeId node;
+// Points in Morton order.
+struct PointRange {
   PointId begin;
   PointId end;
+};
+
+// Points that walk the tree together: a node's, or part of a leaf's that holds too many.
+using PointGroup = PointRange;
+
+// A cell stands for its points when side < theta * distance, from its centre of mass to the
+// targets' box, and still would after every point had moved by up to `movement` along each axis.
+template <typename Real>
+struct Acceptance {
+  Real theta2; // squared
+  Real movement;
+};
+
+// What acts on a group from outside: cells as a whole, and points in Morton order.
+template <int Dims>
+struct InteractionList {
+  // The longest lists seen at angle 0.5 have 66 cells and 18 ranges for the digits, 145 and 20 for
+  // MNIST-70k, in three dimensions 169 and 28 for the digits. With 23 points to a group, 17 in
+  // three dimensions, as the digits have on average, that is 50 and 90 bytes a point.
+  static constexpr int kMostCells = Dims == 3 ? 256 : 192;
+  static constexpr int kMostRanges = Dims == 3 ? 64 : 48;
+  NodeId next; // where the walk stopped: behind the last node, or where the list was full
+  int cell_count;
+  int range_count;
+  NodeId cells[kMostCells];
+  PointRange ranges[kMostRanges];
 };
 
 template <typename Real, int Dims>
 struct TreeView {
   const Node<Real, Dims>* nodes;
   NodeId node_count;
-  const Real* moments;  // node_count x kMoments<Dims>, sums over the points
-  const Real* points;   // in Morton order
-  const PointId* order; // the row that each of them came from
+  const Real* axes[Dims]; // the points' coordinates in Morton order, with a vector's lanes to spare
+  const PointId* order;   // the row that each point came from
 };
 
 } // namespace acctsne

@@ -19,21 +19,25 @@ void Tree<Real, Dims>::summarize_node(NodeId id) {
   const auto visit_parts = [&](auto&& visit) {
     if (node.leaf) {
       for (Size i = node.begin; i < node.end; ++i) {
-        visit(sorted_points_.data() + i * Dims, 1.0, nullptr);
+        Real position[Dims];
+        for (int axis = 0; axis < Dims; ++axis) {
+          position[axis] = axes_[axis][static_cast<std::size_t>(i)];
+        }
+        visit(position, 1.0, nullptr);
       }
     } else {
       for (NodeId child = id + 1; child < node.skip;
            child = nodes_[static_cast<std::size_t>(child)].skip) {
         const Node<Real, Dims>& part = nodes_[static_cast<std::size_t>(child)];
-        visit(part.center, static_cast<double>(part.mass()),
-              moments_.data() + static_cast<Size>(child) * kMoments<Dims>);
+        visit(part.center, static_cast<double>(part.mass()), part.moments);
       }
     }
   };
 
-  node.coincident = node.leaf && std::equal(sorted_points_.begin() + Size{node.begin} * Dims,
-                                            sorted_points_.begin() + Size{node.end - 1} * Dims,
-                                            sorted_points_.begin() + Size{node.begin + 1} * Dims);
+  node.coincident = node.leaf && std::ranges::all_of(axes_, [&](const std::vector<Real>& axis) {
+                      return std::equal(axis.begin() + node.begin, axis.begin() + node.end - 1,
+                                        axis.begin() + node.begin + 1);
+                    });
 
   double sums[Dims] = {};
   visit_parts([&](const Real* position, double mass, const Real*) {
@@ -58,16 +62,22 @@ void Tree<Real, Dims>::summarize_node(NodeId id) {
       }
     }
   });
-  Real* to = moments_.data() + static_cast<Size>(id) * kMoments<Dims>;
   for (int m = 0; m < kMoments<Dims>; ++m) {
-    to[m] = static_cast<Real>(moments[m]);
+    node.moments[m] = static_cast<Real>(moments[m]);
   }
 }
 
 template <typename Real, int Dims>
-void Tree<Real, Dims>::summarize(ThreadTeam& team) {
+void Tree<Real, Dims>::summarize(const Real* points, ThreadTeam& team) {
   parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
     const Subtree& subtree = subtrees_[static_cast<std::size_t>(s)];
+    for (auto i = static_cast<std::size_t>(subtree.begin);
+         i < static_cast<std::size_t>(subtree.end); ++i) {
+      const Real* from = points + static_cast<Size>(order_[i]) * Dims;
+      for (int axis = 0; axis < Dims; ++axis) {
+        axes_[axis][i] = from[axis];
+      }
+    }
     for (NodeId id = subtree.first + subtree.count; id-- > subtree.first;) {
       summarize_node(id);
     }
@@ -80,7 +90,7 @@ void Tree<Real, Dims>::summarize(ThreadTeam& team) {
 }
 
 #define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
-  template void Tree<Real, Dims>::summarize(ThreadTeam&);                                          \
+  template void Tree<Real, Dims>::summarize(const Real*, ThreadTeam&);                             \
   template void Tree<Real, Dims>::summarize_node(NodeId);
 ACCTSNE_INSTANTIATE(float, 1)
 ACCTSNE_INSTANTIATE(float, 2)

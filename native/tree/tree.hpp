@@ -24,22 +24,20 @@ template <typename Real, int Dims>
 class Tree {
 public:
   // Step 3. Sorts the points (row-major, points x Dims) and builds the nodes. `lower` and `upper`
-  // bound the points.
+  // bound the points. summarize() must follow.
   void build(const Real* points, Size count, const Real* lower, const Real* upper,
              ThreadTeam& team);
 
-  // Step 4. Fills centres of mass and second moments, bottom up.
-  void summarize(ThreadTeam& team);
+  // Step 4. Fills centres of mass and second moments, bottom up, for the present positions of the
+  // points: those that the tree was built from, or where they have moved since.
+  void summarize(const Real* points, ThreadTeam& team);
 
   std::span<const Node<Real, Dims>> nodes() const { return {nodes_.data(), node_count_}; }
-  TreeView<Real, Dims> view() const {
-    return {nodes_.data(), static_cast<NodeId>(node_count_), moments_.data(), sorted_points_.data(),
-            order_.data()};
-  }
+  TreeView<Real, Dims> view() const;
   const Box<Real, Dims>& box() const { return box_; }
 
-  // In Morton order: positions, and the row in the input that each came from.
-  std::span<const Real> points() const { return sorted_points_; }
+  // In Morton order: positions along an axis, and the row in the input that each came from.
+  std::span<const Real> axis(int a) const { return {axes_[a].data(), order_.size()}; }
   std::span<const PointId> order() const { return order_; }
   std::span<const MortonCode> codes() const { return codes_; }
 
@@ -61,7 +59,6 @@ private:
   };
 
   void sort_points(const Real* points, Size count, ThreadTeam& team);
-  void copy_in_order(const Real* points, Size count, ThreadTeam& team);
   void split_top(PointId begin, PointId end, Size subtree_points);
   void place_subtrees(ThreadTeam& team);
   Node<Real, Dims> make_node(PointId begin, PointId end) const;
@@ -76,12 +73,12 @@ private:
   std::vector<MortonCode> codes_;
   std::vector<PointId> order_;
   CodeSorter sorter_;
-  std::vector<Real> sorted_points_;
+  std::vector<MortonCode> codes_by_row_;
+  std::vector<Real> axes_[Dims]; // of the points in Morton order
   std::vector<Subtree> subtrees_;
   std::vector<TopEntry> top_;
   std::vector<Node<Real, Dims>> built_; // subtree s occupies built_[2 * begin ...]
   std::vector<Node<Real, Dims>> nodes_;
-  std::vector<Real> moments_; // kMoments<Dims> for each node
   std::size_t node_count_ = 0;
 };
 

@@ -138,6 +138,7 @@ class _Optimizer:
         gains: Reals,
         mean: Reals,
         order: npt.NDArray[np.int32],
+        kept: Reals,
         iterations: int,
         relabelled_at: int,
     ) -> None: ...
