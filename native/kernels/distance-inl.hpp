@@ -4,19 +4,19 @@
 inline constexpr int kPanelVectors = 2;
 
 // Which lanes of a panel's vectors hold a number below the limit.
-inline std::uint64_t lanes_below(const Simd<float>::Vec* bounds, float limit) {
+inline std::uint64_t lanes_below(const Simd<float>::Vec* numbers, float limit) {
   using S = Simd<float>;
   std::uint64_t mask = 0;
   for (int v = 0; v < kPanelVectors; ++v) {
     std::uint64_t lanes = 0;
 #if defined(__AVX512F__)
     lanes =
-        _mm512_cmp_ps_mask(reinterpret_cast<__m512>(bounds[v]), _mm512_set1_ps(limit), _CMP_LT_OQ);
+        _mm512_cmp_ps_mask(reinterpret_cast<__m512>(numbers[v]), _mm512_set1_ps(limit), _CMP_LT_OQ);
 #elif defined(__AVX2__)
-    const S::IntVec below = bounds[v] < limit;
+    const S::IntVec below = numbers[v] < limit;
     lanes = static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(below)));
 #else
-    const S::IntVec below = bounds[v] < limit;
+    const S::IntVec below = numbers[v] < limit;
     for (int lane = 0; lane < S::kLanes; ++lane) {
       lanes |= static_cast<std::uint64_t>(below[lane] & 1) << lane;
     }
@@ -100,6 +100,35 @@ inline void estimate_tile(const FilterQueries& queries, const FilterPanel& panel
     for (int v = 0; v < kPanelVectors; ++v) {
       S::store(estimates[q] + v * S::kLanes, products.squared_distances(queries, panel, q, v));
     }
+  }
+}
+
+// `count` is a multiple of panel_points here and below.
+inline Size count_below(const float* numbers, Size count, float limit) {
+  using S = Simd<float>;
+  S::IntVec below[kPanelVectors] = {};
+  for (Size i = 0; i < count; i += kPanelVectors * S::kLanes) {
+    for (int v = 0; v < kPanelVectors; ++v) {
+      below[v] -= S::load(numbers + i + v * S::kLanes) < limit;
+    }
+  }
+  Size sum = 0;
+  for (int lane = 0; lane < S::kLanes; ++lane) {
+    sum += below[0][lane] + below[1][lane];
+  }
+  return sum;
+}
+
+inline void bits_below(const float* numbers, Size count, float limit, std::uint64_t* bits,
+                       Size stride) {
+  using S = Simd<float>;
+  for (Size i = 0; i < count; i += kPanelVectors * S::kLanes) {
+    S::Vec panel[kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v) {
+      panel[v] = S::load(numbers + i + v * S::kLanes);
+    }
+    *bits = lanes_below(panel, limit);
+    bits += stride;
   }
 }
 

@@ -290,6 +290,11 @@ struct KernelTable {
   // rests' directions; estimates[q] gets a panel's.
   void (*estimate_tile)(const FilterQueries& queries, const FilterPanel& panel, Size dims,
                         float* const* estimates);
+  // neighbors/cell_search.cpp: how many numbers are below the limit, and which, a bit each: a
+  // panel's in each word, words `stride` apart. `count` is a multiple of panel_points.
+  Size (*count_below)(const float* numbers, Size count, float limit);
+  void (*bits_below)(const float* numbers, Size count, float limit, std::uint64_t* bits,
+                     Size stride);
   void (*distances_to_rows)(const float* point, const float* rows, Size count, Size dims,
                             float* distances);
 

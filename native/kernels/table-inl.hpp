@@ -85,6 +85,8 @@ const KernelTable kTable = {
     real_kernels<double>(),
     filter_tile,
     estimate_tile,
+    count_below,
+    bits_below,
     distances_to_rows,
     probe_tile,
     spread_of_distances,

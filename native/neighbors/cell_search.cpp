@@ -13,34 +13,20 @@
 namespace acctsne {
 namespace {
 
-// Finds at least `wanted` of the lowest numbers, if there are so many, and not many more: all up to
-// the end of one of 512 bins. The bits of floats are in the order of the numbers and about
-// logarithms of them; a bin is a 64th of an octave wide, and the middle ones lie about the mean.
-void find_lowest(const float* numbers, Size count, Size wanted, std::vector<PointId>& lowest) {
-  constexpr int kBins = 512;
-  const auto bits = [&](Size i) { return std::bit_cast<std::int32_t>(std::max(numbers[i], 0.0f)); };
-  std::int64_t sum = 0;
-  for (Size i = 0; i < count; ++i) {
-    sum += bits(i);
+// A limit that at least `wanted` numbers are below, if there are so many, and not many more unless
+// they are equal. Found by halving: the bits of positive floats are in the order of the numbers.
+float limit_of_lowest(const float* numbers, Size count, Size wanted) {
+  auto low = std::bit_cast<std::uint32_t>(0.0f);
+  auto high = std::bit_cast<std::uint32_t>(std::numeric_limits<float>::infinity());
+  while (high - low > 1) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    const Size below = kernels().count_below(numbers, count, std::bit_cast<float>(middle));
+    (below < wanted ? low : high) = middle;
+    if (below >= wanted && below <= wanted + wanted / 8) {
+      break;
+    }
   }
-  const int first = static_cast<int>(sum / count >> 17) - kBins / 2;
-  const auto bin = [&](Size i) { return std::clamp((bits(i) >> 17) - first, 0, kBins - 1); };
-  int sizes[kBins] = {};
-  for (Size i = 0; i < count; ++i) {
-    ++sizes[bin(i)];
-  }
-  int last = 0;
-  for (Size found = sizes[0]; found < wanted && last < kBins - 1;) {
-    found += sizes[++last];
-  }
-  // Without a branch that nothing could predict.
-  lowest.resize(static_cast<std::size_t>(count));
-  std::size_t found = 0;
-  for (Size i = 0; i < count; ++i) {
-    lowest[found] = static_cast<PointId>(i);
-    found += bin(i) <= last;
-  }
-  lowest.resize(found);
+  return std::bit_cast<float>(high);
 }
 
 } // namespace
@@ -151,7 +137,7 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) const {
   const Size width = panels_.width();
   const auto count = static_cast<Size>(scratch.nearest.size());
   const Size points = std::min(kSeedCells, cells_.count()) * kCellPoints;
-  scratch.seen.assign(static_cast<std::size_t>(points / width * count), 0);
+  scratch.seen.resize(static_cast<std::size_t>(points / width * count));
   make_tiles(cell, scratch);
   for (Size first = 0; first < count; first += kTileQueries) {
     estimate(scratch.tiles[static_cast<std::size_t>(first / kTileQueries)], points, scratch);
@@ -160,12 +146,8 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) const {
       if (among_themselves_) {
         estimates[query] = std::numeric_limits<float>::infinity(); // its own cell comes first
       }
-      find_lowest(estimates, points, kept_, scratch.lowest);
-      for (const PointId at : scratch.lowest) {
-        if (estimates[at] < std::numeric_limits<float>::infinity()) {
-          seen(at / width, query, scratch) |= std::uint64_t{1} << at % width;
-        }
-      }
+      kernels().bits_below(estimates, points, limit_of_lowest(estimates, points, kept_),
+                           &seen(0, query, scratch), count);
     }
   }
   for (Size at = 0; at < points; at += width) {

@@ -39,7 +39,6 @@ public:
     std::vector<std::size_t> hit;     // those among them with a point of the panel within limits
 
     std::vector<float> estimates;    // of a tile's queries' distances from the seed cells' points
-    std::vector<PointId> lowest;     // of one query's estimates
     std::vector<std::uint64_t> seen; // of each seed panel by each query: points already offered
   };
 

@@ -330,6 +330,33 @@ TEST(squared_distances_of_filled_rows_are_near_distances) {
   });
 }
 
+TEST(numbers_below_a_limit) {
+  for_levels([] {
+    const Size width = kernels().panel_points;
+    const Size count = 5 * width;
+    std::mt19937_64 random(9);
+    std::normal_distribution<float> normal;
+    std::vector<float> numbers(at(count));
+    for (float& number : numbers) {
+      number = normal(random);
+    }
+    numbers[3] = std::numeric_limits<float>::infinity();
+    numbers[at(width)] = 0.25f;
+    for (const float limit : {-10.0f, 0.0f, 0.25f, std::numeric_limits<float>::infinity()}) {
+      std::vector<std::uint64_t> bits(10, 77);
+      kernels().bits_below(numbers.data(), count, limit, bits.data(), 2);
+      Size expected = 0;
+      for (Size i = 0; i < count; ++i) {
+        const bool below = numbers[at(i)] < limit;
+        expected += below;
+        CHECK_EQUAL((bits[at(i / width * 2)] >> (i % width)) & 1, std::uint64_t{below});
+        CHECK_EQUAL(bits[at(i / width * 2 + 1)], std::uint64_t{77});
+      }
+      CHECK_EQUAL(kernels().count_below(numbers.data(), count, limit), expected);
+    }
+  });
+}
+
 int main() {
   return check::run_tests();
 }
