@@ -13,9 +13,9 @@
 namespace acctsne {
 namespace {
 
-// Cost of one evaluation in nanoseconds on one thread: float32, uniform and clustered maps of 300
-// to 300000 points over 10 to 450 units, on a Emerald Rapids core with AVX2 and AVX-512 kernels,
-// which agree within 30 %. Threads and double precision change all three by about the same factor,
+// Cost of one evaluation in nanoseconds on one thread: float32, uniform maps of 300 to 300000
+// points over 10 to 450 units, on an Emerald Rapids core with AVX2 and AVX-512 kernels, which agree
+// within 30 %. Threads and double precision change all three by about the same factor,
 // so only the ratios matter.
 constexpr double kExactPair = 0.25;
 constexpr double kTreePoint = 10; // per point and level, log2 of the points

@@ -481,10 +481,8 @@ class Embedding:
     def _from_archive(
         cls, settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], threads: int
     ) -> "Embedding":
-        names = "points", "updates", "gains", "mean", "order"
+        names = "points", "updates", "gains", "mean", "order", "kept"
         state = {name: arrays.pop(name) for name in names}
-        # Absent from files that were written when no tree was kept from iteration to iteration.
-        state["kept"] = arrays.pop("kept", state["points"][:0])
         for name, values in state.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"{name} has values that are not finite")
