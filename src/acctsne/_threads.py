@@ -1,9 +1,10 @@
 """How many threads a call may use."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 
 import joblib
 from threadpoolctl import ThreadpoolController
@@ -38,11 +39,11 @@ def effective_threads(n_jobs: int | None) -> int:
 @contextmanager
 def limited_libraries(threads: int) -> Iterator[None]:
     """Hold BLAS and OpenMP libraries to the same number of threads as our own stages."""
-    with _libraries().limit(limits=threads):
+    with _libraries(len(sys.modules)).limit(limits=threads):
         yield
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """Find the libraries once: numpy, scipy and scikit-learn are loaded, and it takes 2 ms."""
+@lru_cache(maxsize=1)
+def _libraries(_modules: int) -> ThreadpoolController:
+    """Find the libraries, which takes 2 ms, and again when a module may have loaded another."""
     return ThreadpoolController()
