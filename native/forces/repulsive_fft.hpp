@@ -22,8 +22,8 @@ namespace acctsne {
 // 1 the kernel's core is as narrow as at 1, and so is the step.
 double grid_step_for_error(double error, double exponent = 1);
 
-// Longest side of a grid, in nodes. A larger map is the tree's business: two grids of this size
-// squared take 270 MB.
+// Longest side of a grid, in nodes. A larger map is the tree's business: with both sides so long,
+// the grids and their spectra take about 200 MB in float.
 inline constexpr Size kMaxGridNodes = 4096;
 
 template <typename Real, int Dims>
