@@ -3,15 +3,22 @@
 
 inline constexpr int kPanelVectors = 2;
 
-// Which lanes of a panel's vectors hold a number below the limit.
-inline std::uint64_t lanes_below(const Simd<float>::Vec* numbers, float limit) {
+// Which lanes of a panel's vectors hold a number below the limit, one for all or a vector of them.
+template <typename Limits>
+std::uint64_t lanes_below(const Simd<float>::Vec* numbers, const Limits& limits) {
   using S = Simd<float>;
   std::uint64_t mask = 0;
   for (int v = 0; v < kPanelVectors; ++v) {
+    S::Vec limit;
+    if constexpr (std::is_same_v<Limits, float>) {
+      limit = S::splat(limits);
+    } else {
+      limit = limits[v];
+    }
     std::uint64_t lanes = 0;
 #if defined(__AVX512F__)
-    lanes =
-        _mm512_cmp_ps_mask(reinterpret_cast<__m512>(numbers[v]), _mm512_set1_ps(limit), _CMP_LT_OQ);
+    lanes = _mm512_cmp_ps_mask(reinterpret_cast<__m512>(numbers[v]),
+                               reinterpret_cast<__m512>(limit), _CMP_LT_OQ);
 #elif defined(__AVX2__)
     const S::IntVec below = numbers[v] < limit;
     lanes = static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(below)));
@@ -24,6 +31,53 @@ inline std::uint64_t lanes_below(const Simd<float>::Vec* numbers, float limit) {
     mask |= lanes << (v * S::kLanes);
   }
   return mask;
+}
+
+// The lanes in which no number has been below its limit so far.
+class LanesAbove {
+public:
+  using S = Simd<float>;
+
+  void meet(S::Vec numbers, S::Vec limits) {
+#if defined(__AVX512F__)
+    lanes_ = _mm512_mask_cmp_ps_mask(lanes_, reinterpret_cast<__m512>(numbers),
+                                     reinterpret_cast<__m512>(limits), _CMP_GE_OQ);
+#else
+    lanes_ &= numbers >= limits;
+#endif
+  }
+
+  bool all() const {
+#if defined(__AVX512F__)
+    return lanes_ == kAll;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps(reinterpret_cast<__m256>(lanes_)) == 0xff;
+#else
+    S::Int every = -1;
+    for (int lane = 0; lane < S::kLanes; ++lane) {
+      every &= lanes_[lane];
+    }
+    return every != 0;
+#endif
+  }
+
+private:
+#if defined(__AVX512F__)
+  static constexpr __mmask16 kAll = 0xffff;
+  __mmask16 lanes_ = kAll;
+#else
+  S::IntVec lanes_ = ~S::IntVec{};
+#endif
+};
+
+// Calls body(0), body(1) and so on, each number being a type, which keeps arrays that it indexes in
+// registers.
+template <int kCount, typename Body>
+[[gnu::always_inline]] inline void unrolled(const Body& body) {
+  const auto call = [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    (body(std::integral_constant<int, I>{}), ...);
+  };
+  call(std::make_integer_sequence<int, kCount>{});
 }
 
 // The products of a tile's queries and points, in the units of both.
@@ -39,14 +93,14 @@ public:
         __builtin_memcpy(&points[v], panel.coordinates + (d * kPanelVectors + 2 * v) * S::kLanes,
                          sizeof points[v]);
       }
-      for (int q = 0; q < kTileQueries; ++q) {
+      unrolled<kTileQueries>([&](auto q) __attribute__((always_inline)) {
         S::Int pair;
         __builtin_memcpy(&pair, queries.coordinates[q] + d, sizeof pair);
         const S::IntVec query = S::IntVec{} + pair;
-        for (int v = 0; v < kPanelVectors; ++v) {
+        unrolled<kPanelVectors>([&](auto v) __attribute__((always_inline)) {
           sums_[q][v] = S::add_products(sums_[q][v], query, points[v]);
-        }
-      }
+        });
+      });
     }
   }
 
@@ -55,8 +109,14 @@ public:
                            int v) const {
     const S::Vec units = S::load(panel.units + v * S::kLanes);
     const S::Vec norms = S::load(panel.norms + v * S::kLanes) + queries.norms[q];
-    return __builtin_convertvector(sums_[q][v], S::Vec) * units * (-2.0f * queries.units[q]) +
-           norms;
+    return __builtin_convertvector(sums_[q][v], S::Vec) * units * queries.factors[q] + norms;
+  }
+
+  // With the rests in one direction.
+  S::Vec lower_bounds(const FilterQueries& queries, const FilterPanel& panel, int stage, int q,
+                      int v) const {
+    const S::Vec rests = S::load(panel.rests + (stage * kPanelVectors + v) * S::kLanes);
+    return squared_distances(queries, panel, q, v) + rests * queries.rest_factors[stage][q];
   }
 
 private:
@@ -64,31 +124,49 @@ private:
   S::IntVec sums_[kTileQueries][kPanelVectors] = {};
 };
 
-inline bool filter_tile(const FilterQueries& queries, const FilterPanel& panel,
-                        const TileStages& stages, std::uint64_t* hits) {
+// Whether the points have limits of their own is known at compile time, for speed.
+template <bool kPointLimits>
+bool filter_tile_for(const FilterQueries& queries, const FilterPanel& panel,
+                     const TileStages& stages, FilterHits& hits) {
   using S = Simd<float>;
-  constexpr int kPanelPoints = kPanelVectors * S::kLanes;
+  S::Vec limits[kPanelVectors] = {}; // of the points
+  if constexpr (kPointLimits) {
+    for (int v = 0; v < kPanelVectors; ++v) {
+      limits[v] = S::load(panel.limits + v * S::kLanes);
+    }
+  }
   TileProducts products;
   Size done = 0;
   for (int stage = 0; stage < stages.count; ++stage) {
     products.add(queries, panel, done, stages.dims[stage]);
     done = stages.dims[stage];
-    std::uint64_t any = 0;
-    for (int q = 0; q < kTileQueries; ++q) {
-      S::Vec bounds[kPanelVectors];
-      for (int v = 0; v < kPanelVectors; ++v) {
-        const S::Vec rests = S::load(panel.rests + stage * kPanelPoints + v * S::kLanes);
-        bounds[v] = products.squared_distances(queries, panel, q, v) +
-                    rests * (-2.0f * queries.rests[q][stage]);
-      }
-      hits[q] = lanes_below(bounds, queries.limits[q]);
-      any |= hits[q];
-    }
-    if (any == 0) {
+    LanesAbove above[kPanelVectors];
+    unrolled<kTileQueries>([&](auto q) __attribute__((always_inline)) {
+      const S::Vec query_limit = S::splat(queries.limits[q]);
+      unrolled<kPanelVectors>([&](auto v) __attribute__((always_inline)) {
+        const S::Vec limit = kPointLimits ? S::max(limits[v], query_limit) : query_limit;
+        above[v].meet(products.lower_bounds(queries, panel, stage, q, v), limit);
+      });
+    });
+    if (above[0].all() && above[1].all()) {
       return false;
     }
   }
+  unrolled<kTileQueries>([&](auto q) __attribute__((always_inline)) {
+    S::Vec bounds[kPanelVectors];
+    unrolled<kPanelVectors>([&](auto v) __attribute__((always_inline)) {
+      bounds[v] = products.lower_bounds(queries, panel, stages.count - 1, q, v);
+    });
+    hits.of_query[q] = lanes_below(bounds, queries.limits[q]);
+    hits.of_point[q] = kPointLimits ? lanes_below(bounds, limits) : 0;
+  });
   return true;
+}
+
+inline bool filter_tile(const FilterQueries& queries, const FilterPanel& panel,
+                        const TileStages& stages, FilterHits& hits) {
+  return panel.limits != nullptr ? filter_tile_for<true>(queries, panel, stages, hits)
+                                 : filter_tile_for<false>(queries, panel, stages, hits);
 }
 
 inline void estimate_tile(const FilterQueries& queries, const FilterPanel& panel, Size dims,

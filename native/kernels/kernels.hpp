@@ -34,16 +34,23 @@ struct TileStages {
 // Coordinates of points as 16-bit integers, each point's in a unit of its own.
 struct FilterQueries {
   const std::int16_t* coordinates[kTileQueries];
-  float units[kTileQueries];
-  float norms[kTileQueries];              // squared
-  float rests[kTileQueries][kMostStages]; // norm of what lies beyond each stage's dims
+  float factors[kTileQueries];                   // -2 units
+  float norms[kTileQueries];                     // squared
+  float rest_factors[kMostStages][kTileQueries]; // -2 norms of what lies beyond each stage's dims
   float limits[kTileQueries];
 };
 struct FilterPanel {
   const std::int16_t* coordinates; // pairs of dims, one after the other: panel_points x 2
   const float* units;
   const float* norms;
-  const float* rests; // stage after stage
+  const float* rests;  // stage after stage
+  const float* limits; // of the points themselves, or null
+};
+// A bit for each point of the panel whose distance from query q may be below the query's limit, and
+// below the point's own.
+struct FilterHits {
+  std::uint64_t of_query[kTileQueries];
+  std::uint64_t of_point[kTileQueries];
 };
 
 struct ProbeQueries {
@@ -281,11 +288,10 @@ struct KernelTable {
   RealKernels<float> f32;
   RealKernels<double> f64;
 
-  // neighbors/cell_search.cpp: for kTileQueries queries and one panel, a bit per point in hits[q]
-  // where the lower bound of the squared distance is below limits[q]. False, as soon as a stage
-  // shows it, if there is none.
+  // neighbors/cell_search.cpp: for kTileQueries queries and one panel, where the lower bound of the
+  // squared distance is below a limit. False, as soon as a stage shows it, if there is no hit.
   bool (*filter_tile)(const FilterQueries& queries, const FilterPanel& panel,
-                      const TileStages& stages, std::uint64_t* hits);
+                      const TileStages& stages, FilterHits& hits);
   // neighbors/cell_search.cpp: what to expect of the squared distances, if nothing is known of the
   // rests' directions; estimates[q] gets a panel's.
   void (*estimate_tile)(const FilterQueries& queries, const FilterPanel& panel, Size dims,

@@ -65,6 +65,22 @@ struct Simd {
 #endif
   }
 
+  // The compiler makes a comparison and a choice of the ternary operator.
+  static Vec max(Vec a, Vec b)
+    requires(sizeof(Real) == 4)
+  {
+#if defined(__AVX512F__)
+    if constexpr (Bytes == 64) {
+      return reinterpret_cast<Vec>(
+          _mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+    }
+#elif defined(__AVX2__)
+    return reinterpret_cast<Vec>(
+        _mm256_max_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
+#endif
+    return a > b ? a : b;
+  }
+
   // Lanes are added pairwise: log2(lanes) roundings instead of lanes.
   static Real sum(Vec v) {
     return sum_halves<kLanes / 2>(v, std::make_integer_sequence<int, kLanes>{});

@@ -75,7 +75,7 @@ public:
 private:
   struct Scratch {
     CellProbe::Scratch cells;
-    NearestList nearest;
+    NearestList<double> nearest;
     PlaceSet seen;
     std::vector<PointId> candidates; // places
     std::vector<float> bounds;       // of their squared distances
@@ -181,17 +181,17 @@ private:
     write(id, scratch.nearest.sorted());
   }
 
-  void write(PointId id, std::vector<Candidate>& found) const {
+  void write(PointId id, std::vector<Candidate<double>>& found) const {
     const Size k = request_.neighbors;
     if (sizeof(Real) > sizeof(Data) || found.back().distance < kSmallestDistance) {
-      for (Candidate& candidate : found) {
+      for (Candidate<double>& candidate : found) {
         candidate.distance = kernel_.squared_distance(points_.row(id), points_.row(candidate.id),
                                                       points_.features, points_.projection.scale);
       }
       std::sort(found.begin(), found.end());
     }
     for (Size j = 0; j < k; ++j) {
-      const Candidate& candidate = found[static_cast<std::size_t>(j)];
+      const Candidate<double>& candidate = found[static_cast<std::size_t>(j)];
       request_.indices[id * k + j] = candidate.id;
       request_.squared_distances[id * k + j] = static_cast<Real>(candidate.distance);
     }
@@ -231,17 +231,12 @@ double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
                                {coordinates.data(), dims, norms.data(), points_.projection.scale}};
   const Cells query_cells(queries.projection, queries.rows, queries.features, team);
   // The point itself is the first of k + 1.
-  const CellSearch<Data> search(points_, cells_, queries, query_cells, k + 1, team);
+  CellSearch<Data> search(points_, cells_, queries, query_cells, k + 1, team);
   std::atomic<Size> hits{0};
-  team.for_chunks(query_cells.count(), [&](Size cell, int worker) {
-    typename CellSearch<Data>::Scratch scratch;
-    if (!search.search(cell, scratch, team, worker)) {
-      return;
-    }
-    for (std::size_t q = 0; q < scratch.nearest.size(); ++q) {
-      const double farthest = scratch.nearest[q].sorted().back().distance;
-      const PointId query = query_cells.row(query_cells.begin(cell) + static_cast<Size>(q));
-      const PointId id = sample[static_cast<std::size_t>(query)];
+  search.run(team, nullptr, [&](Size cell, int) {
+    for (Size place = query_cells.begin(cell); place < query_cells.end(cell); ++place) {
+      const auto farthest = static_cast<double>(search.nearest(place).sorted().back().distance);
+      const PointId id = sample[static_cast<std::size_t>(query_cells.row(place))];
       for (Size j = 0; j < k; ++j) {
         hits += distance(id, request_.indices[id * k + j]) <= farthest ? 1 : 0;
       }

@@ -1,7 +1,13 @@
 // A query's limit, the distance of the last one kept so far, falls as cells are visited, and until
-// it is low the filter lets most of the near cells' points pass. So lists begin with the points of
-// the nearest few cells whose estimated distances are lowest. That is only a matter of order: the
-// lists end up the same.
+// it is low the filter lets most of the near cells' points pass. So
+//
+// 1. lists begin with the points of the nearest few cells whose estimated distances are lowest;
+// 2. all cells are visited by those that are near before those that are far.
+//
+// Two points are as far apart from either side. So where the points are their own queries, two
+// cells that concern each other as a whole are visited once, for the lists of both. What is left is
+// visited for the queries of one cell at a time. All that is only a matter of order: the lists end
+// up the same.
 #include "neighbors/cell_search.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -12,6 +18,14 @@
 
 namespace acctsne {
 namespace {
+
+// The nearest of a cell's pairs, one in so many, come first. MNIST-70k and Fashion-MNIST, k = 90,
+// AVX-512, 2 threads: no difference beyond noise from 2 to 32.
+constexpr Size kNearPart = 8;
+
+// Two cells are visited for both if at least so many queries of one may have neighbours in the
+// other. Half as many active queries in both cells would cost as much one by one.
+constexpr Size kMostOfCell = kCellPoints * 3 / 4;
 
 // A limit that at least `wanted` numbers are below, if there are so many, and not many more unless
 // they are equal. Found by halving: the bits of positive floats are in the order of the numbers.
@@ -29,6 +43,19 @@ float limit_of_lowest(const float* numbers, Size count, Size wanted) {
   return std::bit_cast<float>(high);
 }
 
+// The bits without those of which it is known, if there can be any.
+template <typename Known>
+std::uint64_t bits_without(std::uint64_t bits, bool any, const Known& known) {
+  if (any) {
+    for (std::uint64_t left = bits; left != 0; left &= left - 1) {
+      if (known(std::countr_zero(left))) {
+        bits ^= left & -left;
+      }
+    }
+  }
+  return bits;
+}
+
 } // namespace
 
 template <typename Data>
@@ -38,44 +65,136 @@ CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
     : points_(points), cells_(cells), queries_(queries), query_cells_(query_cells),
       among_themselves_(&cells == &query_cells), kept_(kept),
       panels_(cells, points.projection, team),
-      rounding_((static_cast<double>(points.features) + 16) * 0x1p-23) {
+      rounding_((static_cast<double>(points.features) + 16) * 0x1p-23),
+      nearest_(static_cast<std::size_t>(query_cells.rows())),
+      // No point, no limit.
+      limits_(static_cast<std::size_t>(query_cells.count() * kCellPoints),
+              -std::numeric_limits<float>::infinity()),
+      farthest_(static_cast<std::size_t>(query_cells.count())),
+      seeds_(query_cells.count(), cells.count(), panels_.width()),
+      pairs_(among_themselves_ ? cells.count() : 0), credited_(farthest_.size()),
+      scratch_(static_cast<std::size_t>(team.size())) {
   if (!among_themselves_) {
     query_panels_.emplace(query_cells, queries.projection, team);
   }
 }
 
 template <typename Data>
-bool CellSearch<Data>::search(Size cell, Scratch& scratch, ThreadTeam& team, int worker) const {
+bool CellSearch<Data>::pairs_help(int threads) const {
+  return among_themselves_ && cells_.dims() >= kPairedDims &&
+         cells_.count() >= kPairedCells * threads;
+}
+
+template <typename Data>
+void CellSearch<Data>::begin(Size cell, Scratch& scratch) {
+  for (Size place = query_cells_.begin(cell); place < query_cells_.end(cell); ++place) {
+    nearest(place).start(kept_);
+    limit(place) = std::numeric_limits<float>::infinity();
+  }
   prepare_queries(cell, scratch);
   order_visits(cell, scratch);
   seed(cell, scratch);
-  double farthest_limit = std::numeric_limits<double>::infinity(); // of all queries
-  for (Size visit = 0; visit < cells_.count(); ++visit) {
+  find_farthest(cell);
+  if (among_themselves_) {
+    visit(cell, cell, false, scratch);
+  }
+}
+
+// Visits those of a cell's pairs that it can, for both. Returns how many need no further visit.
+template <typename Data>
+Size CellSearch<Data>::visit_pairs(Size cell, bool near, Scratch& scratch, ThreadTeam& team,
+                                   int worker) {
+  prepare_queries(cell, scratch);
+  order_visits(cell, scratch);
+  std::erase_if(scratch.visits, [&](Size other) { return !pairs_.belongs_to(cell, other); });
+  const Size near_ones = chunk_count(static_cast<Size>(scratch.visits.size()), kNearPart);
+  const auto first_far = scratch.visits.begin() + near_ones;
+  std::vector<Size> others(near ? scratch.visits.begin() : first_far,
+                           near ? first_far : scratch.visits.end());
+  Size settled = 0;
+  while (!others.empty() && !team.should_stop(worker)) {
+    CellPairs::Taken pair(pairs_, cell, others);
+    if (!pair) {
+      break;
+    }
+    const double apart = gap(cell, pair.other(), scratch);
+    const float farthest_of_both = std::max(farthest(cell), farthest(pair.other()));
+    if (apart * apart < static_cast<double>(farthest_of_both)) {
+      find_active(cell, pair.other(), scratch);
+      if (static_cast<Size>(scratch.active.size()) < kMostOfCell) {
+        continue;
+      }
+      visit(cell, pair.other(), true, scratch);
+    }
+    pair.settle();
+    ++settled;
+  }
+  return settled;
+}
+
+template <typename Data>
+bool CellSearch<Data>::visit_rest(Size cell, Scratch& scratch, ThreadTeam& team, int worker) {
+  order_visits(cell, scratch);
+  if (among_themselves_) {
+    std::erase_if(scratch.visits,
+                  [&](Size visited) { return visited == cell || pairs_.settled(cell, visited); });
+  }
+  if (scratch.visits.empty()) {
+    return true;
+  }
+  prepare_queries(cell, scratch);
+  for (const Size visited : scratch.visits) {
     if (team.should_stop(worker)) {
       return false;
     }
-    // The gap between the two balls bounds all distances between their points from below.
-    const Size visited = scratch.visits[static_cast<std::size_t>(visit)];
-    const double gap =
-        static_cast<double>(scratch.center_distances[static_cast<std::size_t>(visited)]) -
-        query_cells_.radius(cell) - cells_.radius(visited);
-    if (gap > 0 && gap * gap >= farthest_limit) {
+    const double apart = gap(cell, visited, scratch);
+    if (apart * apart >= static_cast<double>(farthest(cell))) {
       continue;
     }
     find_active(cell, visited, scratch);
-    if (scratch.active.empty()) {
-      continue;
-    }
-    visit_cell(cell, visit, scratch);
-    farthest_limit = 0;
-    for (const NearestList& nearest : scratch.nearest) {
-      farthest_limit = std::max(farthest_limit, nearest.limit());
+    if (!scratch.active.empty()) {
+      visit(cell, visited, false, scratch);
     }
   }
   return true;
 }
 
-// All queries are active at first.
+// A pair is two of the visits that every cell makes to all.
+template <typename Data>
+void CellSearch<Data>::credit(Size cell, Size settled, std::atomic<Size>* done) {
+  if (done != nullptr) {
+    const Size queries = (cells_.end(cell) - cells_.begin(cell)) * 2 * settled / cells_.count();
+    credited_[static_cast<std::size_t>(cell)] += queries;
+    done->fetch_add(queries, std::memory_order_relaxed);
+  }
+}
+
+template <typename Data>
+void CellSearch<Data>::end(Size cell, std::atomic<Size>* done) {
+  const Size count = query_cells_.end(cell) - query_cells_.begin(cell);
+  for (Size q = 0; q < count; ++q) {
+    nearest(query_cells_.begin(cell) + q) = {};
+  }
+  if (done != nullptr) {
+    done->fetch_add(count - credited_[static_cast<std::size_t>(cell)], std::memory_order_relaxed);
+  }
+}
+
+// The gap between the two balls, which bounds all distances between their points from below.
+template <typename Data>
+double CellSearch<Data>::gap(Size cell, Size visited, const Scratch& scratch) const {
+  return std::max(0.0,
+                  static_cast<double>(scratch.center_distances[static_cast<std::size_t>(visited)]) -
+                      query_cells_.radius(cell) - cells_.radius(visited));
+}
+
+template <typename Data>
+void CellSearch<Data>::find_farthest(Size cell) {
+  const auto first = limits_.begin() + static_cast<std::ptrdiff_t>(query_cells_.begin(cell));
+  farthest_[static_cast<std::size_t>(cell)] = *std::max_element(first, first + kCellPoints);
+}
+
+// Copies what a worker reads again and again. All queries are active at first.
 template <typename Data>
 void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
   const Size dims = query_cells_.dims();
@@ -84,17 +203,21 @@ void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
   scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
   scratch.filtered.resize(static_cast<std::size_t>(kCellPoints * query_panels().dims()));
   scratch.query_distances.resize(static_cast<std::size_t>(kCellPoints));
-  scratch.nearest.resize(static_cast<std::size_t>(count));
   scratch.full.start(points_, count);
-  scratch.active.resize(static_cast<std::size_t>(count));
-  std::iota(scratch.active.begin(), scratch.active.end(), 0);
   for (Size q = 0; q < count; ++q) {
     std::copy_n(queries_.projection.row(query_cells_.row(first + q)), dims,
                 scratch.coordinates.data() + q * dims);
     query_panels().copy_query(first + q, scratch.filtered.data() + q * query_panels().dims());
-    scratch.nearest[static_cast<std::size_t>(q)].start(kept_);
     scratch.full.set_query(q, queries_.row(query_cells_.row(first + q)));
   }
+  activate_all(cell, scratch);
+}
+
+template <typename Data>
+void CellSearch<Data>::activate_all(Size cell, Scratch& scratch) const {
+  scratch.active.resize(
+      static_cast<std::size_t>(query_cells_.end(cell) - query_cells_.begin(cell)));
+  std::iota(scratch.active.begin(), scratch.active.end(), Size{0});
 }
 
 // Cells from the nearest centre to the farthest; the queries' own comes first.
@@ -118,26 +241,29 @@ void CellSearch<Data>::order_visits(Size cell, Scratch& scratch) const {
 // The queries that may have a neighbour in the visited cell's ball.
 template <typename Data>
 void CellSearch<Data>::find_active(Size cell, Size visited, Scratch& scratch) const {
-  const auto count = static_cast<Size>(scratch.nearest.size());
+  const Size first = query_cells_.begin(cell);
+  const Size count = query_cells_.end(cell) - first;
   kernels().distances_to_rows(cells_.center(visited), scratch.coordinates.data(), count,
                               cells_.dims(), scratch.query_distances.data());
   scratch.active.clear();
   for (Size q = 0; q < count; ++q) {
     const double apart = static_cast<double>(scratch.query_distances[static_cast<std::size_t>(q)]) -
                          cells_.radius(visited) - query_cells_.rounding(cell);
-    if (apart <= 0 || apart * apart < scratch.nearest[static_cast<std::size_t>(q)].limit()) {
-      scratch.active.push_back(static_cast<int>(q));
+    const auto limit = static_cast<double>(limits_[static_cast<std::size_t>(first + q)]);
+    if (apart <= 0 || apart * apart < limit) {
+      scratch.active.push_back(q);
     }
   }
 }
 
 // Begins the lists with points of the first cells to visit.
 template <typename Data>
-void CellSearch<Data>::seed(Size cell, Scratch& scratch) const {
+void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
   const Size width = panels_.width();
-  const auto count = static_cast<Size>(scratch.nearest.size());
-  const Size points = std::min(kSeedCells, cells_.count()) * kCellPoints;
-  scratch.seen.resize(static_cast<std::size_t>(points / width * count));
+  const auto count = static_cast<Size>(scratch.active.size());
+  const Size points = seeds_.cells() * kCellPoints;
+  std::uint64_t* bits = seeds_.bits(cell);
+  seeds_.choose(cell, scratch.visits.data());
   make_tiles(cell, scratch);
   for (Size first = 0; first < count; first += kTileQueries) {
     estimate(scratch.tiles[static_cast<std::size_t>(first / kTileQueries)], points, scratch);
@@ -147,19 +273,24 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) const {
         estimates[query] = std::numeric_limits<float>::infinity(); // its own cell comes first
       }
       kernels().bits_below(estimates, points, limit_of_lowest(estimates, points, kept_),
-                           &seen(0, query, scratch), count);
+                           bits + query, kCellPoints);
     }
   }
   for (Size at = 0; at < points; at += width) {
+    const Size place =
+        cells_.begin(scratch.visits[static_cast<std::size_t>(at / kCellPoints)]) + at % kCellPoints;
     for (Size query = 0; query < count; ++query) {
-      scratch.full.ask(query, cells_, visited_place(at, scratch), seen(at / width, query, scratch));
+      scratch.full.ask(query, cells_, place, bits[at / width * kCellPoints + query]);
     }
-    scratch.full.answer(cells_, visited_place(at, scratch), scratch.nearest);
+    scratch.full.answer(cells_, place, [&](Size query, int p, Data distance) {
+      nearest(query_cells_.begin(cell) + query).add({distance, cells_.row(place + p)});
+    });
   }
   for (Size query = 0; query < count; ++query) {
-    scratch.nearest[static_cast<std::size_t>(query)].drop_farthest();
+    nearest(query_cells_.begin(cell) + query).drop_farthest();
+    lower_limit(query_cells_.begin(cell) + query);
     if (among_themselves_) {
-      seen(query / width, query, scratch) |= std::uint64_t{1} << query % width;
+      bits[query / width * kCellPoints + query] |= std::uint64_t{1} << query % width;
     }
   }
 }
@@ -173,44 +304,78 @@ void CellSearch<Data>::estimate(const FilterQueries& tile, Size points, Scratch&
     for (int q = 0; q < kTileQueries; ++q) {
       estimates[q] = scratch.estimates.data() + q * points + at;
     }
-    kernels().estimate_tile(tile, panels_.panel(visited_place(at, scratch)), panels_.dims(),
-                            estimates);
+    const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
+    kernels().estimate_tile(tile, panels_.panel(cells_.begin(visited) + at % kCellPoints),
+                            panels_.dims(), estimates);
   }
 }
 
-// The active queries against the panels of the cell that comes at this point of the visits. All of
-// them meet one panel before the next, so that it stays in the nearest cache.
+// The active queries against the panels of one cell. All of them meet one panel before the next, so
+// that it stays in the nearest cache.
 template <typename Data>
-void CellSearch<Data>::visit_cell(Size cell, Size visit, Scratch& scratch) const {
+void CellSearch<Data>::visit(Size cell, Size visited, bool for_both, Scratch& scratch) {
+  if (for_both) {
+    activate_all(cell, scratch); // a query may concern points that do not concern it
+  }
   make_tiles(cell, scratch);
-  const Size begin = visit * kCellPoints;
-  const Size visited = scratch.visits[static_cast<std::size_t>(visit)];
-  const Size end = begin + cells_.end(visited) - cells_.begin(visited);
-  for (Size at = begin; at < end; at += panels_.width()) {
-    const Size place = visited_place(at, scratch);
-    const FilterPanel panel = panels_.panel(place);
-    scratch.hit.clear();
-    for (std::size_t t = 0; t < scratch.tiles.size(); ++t) {
-      std::uint64_t hits[kTileQueries];
-      if (!kernels().filter_tile(scratch.tiles[t], panel, panels_.stages(), hits)) {
+  const Meeting meeting{query_cells_.begin(cell), cells_.begin(visited), for_both,
+                        seeds_.known(cell, visited),
+                        for_both ? seeds_.known(visited, cell) : Seeds::Known{}};
+  for (Size place = cells_.begin(visited); place < cells_.end(visited); place += panels_.width()) {
+    ask(meeting, place, scratch);
+    answer(meeting, place, scratch);
+  }
+  find_farthest(cell);
+  if (for_both) {
+    find_farthest(visited);
+  }
+}
+
+// Asks for the distances of the points of the panel at `place` that the filter lets pass.
+template <typename Data>
+void CellSearch<Data>::ask(const Meeting& meeting, Size place, Scratch& scratch) const {
+  const Size at = place - meeting.first_point;
+  FilterPanel panel = panels_.panel(place);
+  panel.limits = meeting.for_both ? limits_.data() + place : nullptr;
+  scratch.hit.clear();
+  for (std::size_t t = 0; t < scratch.tiles.size(); ++t) {
+    FilterHits hits;
+    if (!kernels().filter_tile(scratch.tiles[t], panel, panels_.stages(), hits)) {
+      continue;
+    }
+    for (std::size_t q = 0; q < kTileQueries; ++q) {
+      if ((hits.of_query[q] | hits.of_point[q]) == 0) {
         continue;
       }
-      for (std::size_t q = 0; q < kTileQueries; ++q) {
-        if (hits[q] != 0) {
-          const std::size_t a = t * kTileQueries + q;
-          const int query = scratch.active[a];
-          const std::uint64_t met =
-              visit < kSeedCells ? seen(at / panels_.width(), query, scratch) : 0;
-          scratch.full.ask(query, cells_, place, hits[q] & ~met);
-          scratch.hit.push_back(a);
-        }
-      }
+      const std::size_t a = t * kTileQueries + q;
+      const Size query = scratch.active[a];
+      const std::uint64_t new_to_query =
+          bits_without(hits.of_query[q], meeting.queries_know.any(),
+                       [&](int p) { return meeting.queries_know.holds(query, at + p); });
+      const std::uint64_t new_to_points =
+          bits_without(hits.of_point[q], meeting.points_know.any(),
+                       [&](int p) { return meeting.points_know.holds(at + p, query); });
+      scratch.full.ask(query, cells_, place, new_to_query | new_to_points);
+      scratch.hit.push_back(a);
     }
-    scratch.full.answer(cells_, place, scratch.nearest);
-    for (const std::size_t a : scratch.hit) {
-      scratch.tiles[a / kTileQueries].limits[a % kTileQueries] =
-          upper_limit(scratch.active[a], scratch);
+  }
+}
+
+// Offers the points of the panel to the queries, and those to the points if the visit is for both.
+template <typename Data>
+void CellSearch<Data>::answer(const Meeting& meeting, Size place, Scratch& scratch) {
+  const Size at = place - meeting.first_point;
+  scratch.full.answer(cells_, place, [&](Size query, int p, Data distance) {
+    if (!meeting.queries_know.holds(query, at + p)) {
+      offer(meeting.first_query + query, {distance, cells_.row(place + p)});
     }
+    if (meeting.for_both && !meeting.points_know.holds(at + p, query)) {
+      offer(place + p, {distance, cells_.row(meeting.first_query + query)});
+    }
+  });
+  for (const std::size_t a : scratch.hit) {
+    scratch.tiles[a / kTileQueries].limits[a % kTileQueries] =
+        limit(meeting.first_query + scratch.active[a]);
   }
 }
 
@@ -225,17 +390,25 @@ void CellSearch<Data>::make_tiles(Size cell, Scratch& scratch) const {
     const Size query = scratch.active[static_cast<std::size_t>(std::min(a, count - 1))];
     query_panels().set_query(query_cells_.begin(cell) + query,
                              scratch.filtered.data() + query * query_panels().dims(), tile, q);
-    tile.limits[q] =
-        a < count ? upper_limit(query, scratch) : -std::numeric_limits<float>::infinity();
+    tile.limits[q] = limits_[static_cast<std::size_t>(query_cells_.begin(cell) + query)];
+    if (a >= count) {
+      tile.norms[q] = std::numeric_limits<float>::infinity();
+    }
   }
 }
 
-// A query's limit as a float, raised by the rounding of the distance behind it and of the
-// conversion.
 template <typename Data>
-float CellSearch<Data>::upper_limit(Size query, const Scratch& scratch) const {
-  const double limit = scratch.nearest[static_cast<std::size_t>(query)].limit();
-  return static_cast<float>(limit * (1 + 2 * rounding_) + kSmallestDistance);
+void CellSearch<Data>::offer(Size place, Candidate<Data> candidate) {
+  if (candidate.distance <= static_cast<Data>(limit(place))) {
+    nearest(place).add(candidate);
+    lower_limit(place);
+  }
+}
+
+template <typename Data>
+void CellSearch<Data>::lower_limit(Size place) {
+  const auto limit_of_list = static_cast<double>(nearest(place).limit());
+  limit(place) = static_cast<float>(limit_of_list * (1 + 2 * rounding_) + kSmallestDistance);
 }
 
 template class CellSearch<float>;

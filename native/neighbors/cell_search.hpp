@@ -1,9 +1,12 @@
-// For the queries of one cell, visit the cells of the points from the nearest to the farthest.
+// The nearest points of all queries, cell by cell.
 #pragma once
 
+#include "neighbors/cell_pairs.hpp"
 #include "neighbors/filter.hpp"
 #include "neighbors/full_distances.hpp"
+#include "neighbors/seeds.hpp"
 
+#include <atomic>
 #include <optional>
 #include <vector>
 
@@ -12,9 +15,13 @@ namespace acctsne {
 // Squared distances below this may have lost bits of their terms to underflow in float.
 inline constexpr double kSmallestDistance = 0x1p-90;
 
-// Nearest cells whose points the lists begin with. AVX-512, 2 threads, k = 90: MNIST-70k 5.9 s with
-// none, 5.6 s with 3 or 8; CIFAR-10 18.6 s with none, 16.8 s with 3, 16.1 s with 8.
-inline constexpr Size kSeedCells = 6;
+// Pairs of cells are visited for both from so many dims on: with few, tiles take less time than the
+// lists of far places. AVX-512, 2 threads, k = 90: 0.77 of the time for 50 principal components of
+// MNIST-70k, 0.98 for Fashion-MNIST's; 1.1 of it for 200,000 points of 20 features.
+inline constexpr Size kPairedDims = 24;
+
+// And from so many cells on for each thread, lest threads wait for each other's cells.
+inline constexpr Size kPairedCells = 8;
 
 template <typename Data>
 class CellSearch {
@@ -23,9 +30,40 @@ public:
   CellSearch(const PointSet<Data>& points, const Cells& cells, const PointSet<Data>& queries,
              const Cells& query_cells, Size kept, ThreadTeam& team);
 
+  // Finds the `kept` nearest points of every query. What it keeps depends on the query and the
+  // points alone. Calls finished(cell, worker) when the lists of a cell's queries are complete,
+  // which live no longer. `done`, if not null, counts queries.
+  template <typename Finished>
+  void run(ThreadTeam& team, std::atomic<Size>* done, const Finished& finished) {
+    const bool in_pairs = pairs_help(team.size());
+    if (in_pairs) {
+      team.for_chunks(cells_.count(), [&](Size cell, int worker) { begin(cell, scratch(worker)); });
+      for (const bool near : {true, false}) {
+        team.for_chunks(cells_.count(), [&](Size cell, int worker) {
+          credit(cell, visit_pairs(cell, near, scratch(worker), team, worker), done);
+        });
+      }
+    }
+    team.for_chunks(query_cells_.count(), [&](Size cell, int worker) {
+      if (!in_pairs) {
+        begin(cell, scratch(worker));
+      }
+      if (visit_rest(cell, scratch(worker), team, worker)) {
+        finished(cell, worker);
+        end(cell, done);
+      }
+    });
+  }
+
+  // Of the query at `place`.
+  NearestList<Data>& nearest(Size place) { return nearest_[static_cast<std::size_t>(place)]; }
+
+  // Relative, of the distances found.
+  double rounding() const { return rounding_; }
+
+private:
   // What one worker needs.
   struct Scratch {
-    std::vector<NearestList> nearest; // the result, a list for each query of the cell
     FullDistances<Data> full;
 
     std::vector<std::int16_t> filtered;  // coordinates of the cell's queries for the filter
@@ -33,41 +71,47 @@ public:
     std::vector<float> center_distances; // of all cells from this one
     std::vector<float> query_distances;  // of all queries from the visited cell's centre
     std::vector<Size> visits;            // cells, nearest first
-    std::vector<int> active;             // queries that a cell may concern
+    std::vector<Size> active;            // queries that a cell may concern
 
     std::vector<FilterQueries> tiles; // of them
     std::vector<std::size_t> hit;     // those among them with a point of the panel within limits
-
-    std::vector<float> estimates;    // of a tile's queries' distances from the seed cells' points
-    std::vector<std::uint64_t> seen; // of each seed panel by each query: points already offered
+    std::vector<float> estimates;     // of a tile's queries' distances from the seed cells' points
   };
 
-  // Finds the `kept` nearest points of the queries of one cell. What it keeps depends on the query
-  // and the points alone. False if the team's loop is to be abandoned.
-  bool search(Size cell, Scratch& scratch, ThreadTeam& team, int worker) const;
+  // The queries of one cell and the points of another.
+  struct Meeting {
+    Size first_query; // place
+    Size first_point;
+    bool for_both; // the points are queries too
+    Seeds::Known queries_know;
+    Seeds::Known points_know;
+  };
 
-  // Relative, of the distances found.
-  double rounding() const { return rounding_; }
+  bool pairs_help(int threads) const;
+  void begin(Size cell, Scratch& scratch);
+  Size visit_pairs(Size cell, bool near, Scratch& scratch, ThreadTeam& team, int worker);
+  bool visit_rest(Size cell, Scratch& scratch, ThreadTeam& team, int worker);
+  void end(Size cell, std::atomic<Size>* done);
+  void credit(Size cell, Size settled, std::atomic<Size>* done);
 
-private:
   void prepare_queries(Size cell, Scratch& scratch) const;
   void order_visits(Size cell, Scratch& scratch) const;
-  void seed(Size cell, Scratch& scratch) const;
+  void seed(Size cell, Scratch& scratch);
   void estimate(const FilterQueries& tile, Size points, Scratch& scratch) const;
+  void activate_all(Size cell, Scratch& scratch) const;
   void find_active(Size cell, Size visited, Scratch& scratch) const;
-  void visit_cell(Size cell, Size visit, Scratch& scratch) const;
+  void find_farthest(Size cell);
+  float farthest(Size cell) const { return farthest_[static_cast<std::size_t>(cell)]; }
+  double gap(Size cell, Size visited, const Scratch& scratch) const;
+  void visit(Size cell, Size visited, bool for_both, Scratch& scratch);
+  void ask(const Meeting& meeting, Size place, Scratch& scratch) const;
+  void answer(const Meeting& meeting, Size place, Scratch& scratch);
   void make_tiles(Size cell, Scratch& scratch) const;
+  void offer(Size place, Candidate<Data> candidate);
+  void lower_limit(Size place);
+  Scratch& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
   const FilterPanels& query_panels() const { return query_panels_ ? *query_panels_ : panels_; }
-  // The place of the point that is met as number `at`.
-  Size visited_place(Size at, const Scratch& scratch) const {
-    return cells_.begin(scratch.visits[static_cast<std::size_t>(at / kCellPoints)]) +
-           at % kCellPoints;
-  }
-  static std::uint64_t& seen(Size panel, Size query, Scratch& scratch) {
-    return scratch.seen[static_cast<std::size_t>(panel) * scratch.nearest.size() +
-                        static_cast<std::size_t>(query)];
-  }
-  float upper_limit(Size query, const Scratch& scratch) const;
+  float& limit(Size place) { return limits_[static_cast<std::size_t>(place)]; }
 
   const PointSet<Data>& points_;
   const Cells& cells_;
@@ -78,6 +122,16 @@ private:
   FilterPanels panels_;
   std::optional<FilterPanels> query_panels_; // if the queries are not the points
   double rounding_;
+
+  // Of the queries.
+  std::vector<NearestList<Data>> nearest_;
+  std::vector<float> limits_;   // raised by the rounding of the distance and of the conversion
+  std::vector<float> farthest_; // limit in each cell
+  Seeds seeds_;
+  CellPairs pairs_;
+  std::vector<Size> credited_; // queries of each cell that have been counted as done
+
+  std::vector<Scratch> scratch_; // for each worker
 };
 
 } // namespace acctsne

@@ -8,7 +8,8 @@
 // 1. Put close points together in cells (neighbors/cells.cpp), packed into panels of 16-bit
 //    integers for the tile kernel (neighbors/filter.cpp). What that rounds off lowers the bound.
 // 2. For the queries of one cell, visit the cells from the nearest to the farthest, skipping those
-//    whose ball lies beyond each query's k-th distance so far (neighbors/cell_search.cpp).
+//    whose ball lies beyond each query's k-th distance so far; two cells that concern each other
+//    are visited once, for the queries of both (neighbors/cell_search.cpp).
 // 3. Tiles of queries x panel points: after each of a few stages of leading axes, give up if every
 //    bound in the tile exceeds its query's k-th distance so far (kernels/distance-inl.hpp).
 // 4. Survivors get their distance in full dimension, panel by panel, and enter the query's list of
@@ -47,56 +48,60 @@ public:
         scratch_(static_cast<std::size_t>(team.size())) {}
 
   void run(ThreadTeam& team) {
-    // The filter could not drop anything.
-    const bool few = kept_ >= points_.rows - (among_themselves_ ? 1 : 0);
-    team.for_chunks(cells_.count(), [&](Size cell, int worker) {
-      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
-      if (!few && !search_.search(cell, scratch.cells, team, worker)) {
-        return;
-      }
-      const Size first = cells_.begin(cell);
-      const Size count = cells_.end(cell) - first;
-      for (Size q = 0; q < count && !team.should_stop(worker); ++q) {
-        const PointId query = cells_.row(first + q);
-        if (few) {
-          search_in_double(query, scratch);
-        } else {
-          finish(query, scratch.cells.nearest[static_cast<std::size_t>(q)], scratch);
+    const bool filter_helps = kept_ < points_.rows - (among_themselves_ ? 1 : 0);
+    if (filter_helps) {
+      search_.run(team, request_.done, [&](Size cell, int worker) {
+        for (Size place = cells_.begin(cell); place < cells_.end(cell) && !team.should_stop(worker);
+             ++place) {
+          finish(cells_.row(place), search_.nearest(place), scratch(worker));
         }
+      });
+      return;
+    }
+    team.for_chunks(cells_.count(), [&](Size cell, int worker) {
+      for (Size place = cells_.begin(cell); place < cells_.end(cell) && !team.should_stop(worker);
+           ++place) {
+        search_in_double(cells_.row(place), scratch(worker));
       }
       if (request_.done != nullptr) {
-        request_.done->fetch_add(count, std::memory_order_relaxed);
+        request_.done->fetch_add(cells_.end(cell) - cells_.begin(cell), std::memory_order_relaxed);
       }
     });
   }
 
 private:
-  struct Scratch {
-    typename CellSearch<Data>::Scratch cells;
-    std::vector<Candidate> all;
-  };
+  using Candidates = std::vector<Candidate<double>>;
 
-  void finish(PointId query, NearestList& nearest, Scratch& scratch) const {
-    std::vector<Candidate>& found = nearest.sorted();
-    const double limit = found.back().distance;
-    if (found[static_cast<std::size_t>(request_.neighbors - 1)].distance >= kSmallestDistance) {
-      const bool proven = sizeof(Real) <= sizeof(Data) ||
-                          refine(query, found) * (1 + 2 * search_.rounding()) <= limit;
-      if (proven) {
-        write(query, found);
-        return;
-      }
-    } else if (refine(query, found) == 0) {
-      // So small that float may have lost their squares, but these points do coincide.
+  Candidates& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
+
+  void finish(PointId query, NearestList<Data>& nearest, Candidates& in_double) const {
+    const std::vector<Candidate<Data>>& found = nearest.sorted();
+    const auto kth =
+        static_cast<double>(found[static_cast<std::size_t>(request_.neighbors - 1)].distance);
+    if (kth >= kSmallestDistance && sizeof(Real) <= sizeof(Data)) {
       write(query, found);
       return;
     }
-    search_in_double(query, scratch);
+    in_double.clear();
+    for (const Candidate<Data>& candidate : found) {
+      in_double.push_back({0.0, candidate.id});
+    }
+    const double kth_in_double = refine(query, in_double);
+    const auto limit = static_cast<double>(found.back().distance);
+    // Squares so small that float may have lost them say nothing, but coincident points coincide.
+    const bool proven = kth >= kSmallestDistance
+                            ? kth_in_double * (1 + 2 * search_.rounding()) <= limit
+                            : kth_in_double == 0;
+    if (proven) {
+      write(query, in_double);
+    } else {
+      search_in_double(query, in_double);
+    }
   }
 
   // Puts double distances into the candidates, sorts them, and returns the k-th.
-  double refine(PointId query, std::vector<Candidate>& found) const {
-    for (Candidate& candidate : found) {
+  double refine(PointId query, Candidates& found) const {
+    for (Candidate<double>& candidate : found) {
       candidate.distance = kernel_.squared_distance(queries_.row(query), points_.row(candidate.id),
                                                     points_.features, points_.projection.scale);
     }
@@ -105,21 +110,22 @@ private:
     return found[static_cast<std::size_t>(k - 1)].distance;
   }
 
-  void search_in_double(PointId query, Scratch& scratch) const {
-    scratch.all.clear();
+  void search_in_double(PointId query, Candidates& all) const {
+    all.clear();
     for (Size id = 0; id < points_.rows; ++id) {
       if (!among_themselves_ || id != query) {
-        scratch.all.push_back({0.0, static_cast<PointId>(id)});
+        all.push_back({0.0, static_cast<PointId>(id)});
       }
     }
-    refine(query, scratch.all);
-    write(query, scratch.all);
+    refine(query, all);
+    write(query, all);
   }
 
-  void write(PointId query, const std::vector<Candidate>& found) const {
+  template <typename Distance>
+  void write(PointId query, const std::vector<Candidate<Distance>>& found) const {
     const Size k = request_.neighbors;
     for (Size j = 0; j < k; ++j) {
-      const Candidate& candidate = found[static_cast<std::size_t>(j)];
+      const Candidate<Distance>& candidate = found[static_cast<std::size_t>(j)];
       request_.indices[query * k + j] = candidate.id;
       request_.squared_distances[query * k + j] = static_cast<Real>(candidate.distance);
     }
@@ -133,7 +139,7 @@ private:
   Size kept_;
   CellSearch<Data> search_;
   const RealKernels<Data>& kernel_;
-  std::vector<Scratch> scratch_;
+  std::vector<Candidates> scratch_; // for each worker
 };
 
 } // namespace

@@ -34,7 +34,7 @@ FilterPanels::FilterPanels(const Cells& cells, const Projection& projection, Thr
 
 FilterPanel FilterPanels::panel(Size place) const {
   return {values_.get() + place * dims_, units_.data() + place, norms_.data() + place,
-          rests_.data() + place * stages_.count};
+          rests_.data() + place * stages_.count, nullptr};
 }
 
 void FilterPanels::copy_query(Size place, std::int16_t* coordinates) const {
@@ -49,10 +49,10 @@ void FilterPanels::set_query(Size place, const std::int16_t* coordinates, Filter
                              int q) const {
   const Size first = place / width_ * width_;
   queries.coordinates[q] = coordinates;
-  queries.units[q] = units_[static_cast<std::size_t>(place)];
+  queries.factors[q] = -2 * units_[static_cast<std::size_t>(place)];
   queries.norms[q] = norms_[static_cast<std::size_t>(place)];
   for (int stage = 0; stage < stages_.count; ++stage) {
-    queries.rests[q][stage] = panel(first).rests[stage * width_ + place - first];
+    queries.rest_factors[stage][q] = -2 * panel(first).rests[stage * width_ + place - first];
   }
 }
 

@@ -1,7 +1,5 @@
 #include "neighbors/full_distances.hpp"
 
-#include "kernels/dispatch.hpp"
-
 #include <bit>
 
 namespace acctsne {
@@ -36,23 +34,11 @@ void FullDistances<Data>::ask(Size query, const Cells& cells, Size place, std::u
 }
 
 template <typename Data>
-void FullDistances<Data>::answer(const Cells& cells, Size place,
-                                 std::vector<NearestList>& nearest) {
-  for (int p = 0; p < kernels().panel_points; ++p) {
-    if (asking_[p].empty()) {
-      continue;
-    }
-    const PointId point = cells.row(place + p);
-    copy_row(points_->row(point), point_.data());
-    kernels().of<Data>().squared_distances_to(
-        point_.front().numbers, queries_.front().numbers, asking_[p].data(),
-        static_cast<Size>(asking_[p].size()), row_lines_ * CacheLine::kNumbers, distances_.data());
-    for (std::size_t i = 0; i < asking_[p].size(); ++i) {
-      nearest[static_cast<std::size_t>(asking_[p][i])].add(
-          {static_cast<double>(distances_[i]), point});
-    }
-    asking_[p].clear();
-  }
+void FullDistances<Data>::measure(PointId point, int p) {
+  copy_row(points_->row(point), point_.data());
+  kernels().of<Data>().squared_distances_to(point_.front().numbers, queries_.front().numbers,
+                                            asking_[p].data(), static_cast<Size>(asking_[p].size()),
+                                            row_lines_ * CacheLine::kNumbers, distances_.data());
 }
 
 template <typename Data>

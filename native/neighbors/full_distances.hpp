@@ -2,7 +2,7 @@
 // other, for those pairs that the filter could not tell apart.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include "kernels/dispatch.hpp"
 #include "neighbors/cells.hpp"
 
 #include <cstdint>
@@ -23,8 +23,10 @@ public:
   // set.
   void ask(Size query, const Cells& cells, Size place, std::uint64_t bits);
 
-  // Adds the points of the panel to the lists of the queries that asked for them.
-  void answer(const Cells& cells, Size place, std::vector<NearestList>& nearest);
+  // Calls offer(query, p, squared distance) for what has been asked of the panel, p counting its
+  // points.
+  template <typename Offer>
+  void answer(const Cells& cells, Size place, const Offer& offer);
 
 private:
   // Numbers that a vector loads at once lie in one line.
@@ -33,6 +35,8 @@ private:
     Data numbers[kNumbers];
   };
 
+  // The distances of the queries that ask for it from one point of the panel.
+  void measure(PointId point, int p);
   void copy_row(const Data* from, CacheLine* to) const;
 
   const PointSet<Data>* points_ = nullptr;
@@ -42,5 +46,19 @@ private:
   std::vector<PointId> asking_[64]; // queries, for each point of the panel
   std::vector<Data> distances_;
 };
+
+template <typename Data>
+template <typename Offer>
+void FullDistances<Data>::answer(const Cells& cells, Size place, const Offer& offer) {
+  for (int p = 0; p < kernels().panel_points; ++p) {
+    if (!asking_[p].empty()) {
+      measure(cells.row(place + p), p);
+      for (std::size_t i = 0; i < asking_[p].size(); ++i) {
+        offer(asking_[p][i], p, distances_[i]);
+      }
+      asking_[p].clear();
+    }
+  }
+}
 
 } // namespace acctsne

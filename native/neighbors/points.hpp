@@ -4,6 +4,8 @@
 #include "acctsne/types.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -31,27 +33,41 @@ struct PointSet {
   const Data* row(PointId id) const { return data + Size{id} * features; }
 };
 
+template <typename Distance>
 struct Candidate {
-  double distance; // squared
+  Distance distance; // squared
   PointId id;
+
   bool operator<(const Candidate& other) const {
-    return distance < other.distance || (distance == other.distance && id < other.id);
+    if constexpr (sizeof(Distance) == sizeof(float)) {
+      return as_number() < other.as_number();
+    } else {
+      return distance < other.distance || (distance == other.distance && id < other.id);
+    }
+  }
+
+private:
+  // One to compare instead of two: the bits of positive floats are in the order of the numbers.
+  std::uint64_t as_number() const {
+    return std::uint64_t{std::bit_cast<std::uint32_t>(distance)} << 32 |
+           static_cast<std::uint32_t>(id);
   }
 };
 
 // The nearest points of one query so far. New ones are only collected; when their room is full, the
 // farthest are dropped. Against a heap, k = 90: as fast for 784 features, a seventh faster for 20.
+template <typename Distance>
 class NearestList {
 public:
   void start(Size kept) {
     kept_ = static_cast<std::size_t>(kept);
     items_.clear();
     items_.reserve(room());
-    last_ = {std::numeric_limits<double>::infinity(), 0};
+    last_ = {std::numeric_limits<Distance>::infinity(), 0};
   }
   // What a point must be nearer than to enter, or as near and of a lower id.
-  double limit() const { return last_.distance; }
-  void add(Candidate candidate) {
+  Distance limit() const { return last_.distance; }
+  void add(Candidate<Distance> candidate) {
     if (candidate < last_) {
       items_.push_back(candidate);
       if (items_.size() == room()) {
@@ -69,7 +85,7 @@ public:
     }
   }
   // The kept ones, nearest first.
-  std::vector<Candidate>& sorted() {
+  std::vector<Candidate<Distance>>& sorted() {
     drop_farthest();
     std::sort(items_.begin(), items_.end());
     return items_;
@@ -79,8 +95,8 @@ private:
   std::size_t room() const { return kept_ + kept_ / 2 + 1; }
 
   std::size_t kept_ = 0;
-  std::vector<Candidate> items_;
-  Candidate last_{};
+  std::vector<Candidate<Distance>> items_;
+  Candidate<Distance> last_{};
 };
 
 } // namespace acctsne

@@ -33,12 +33,14 @@ struct FilterTile {
     }
     // The padding of a last panel.
     norms[at(width - 1)] = std::numeric_limits<float>::infinity();
-    panel = {values.data(), units.data(), norms.data(), rests.data()};
+    panel = {values.data(), units.data(), norms.data(), rests.data(), nullptr};
     for (int q = 0; q < kTileQueries; ++q) {
       queries.coordinates[q] = coordinates.data() + q * dims;
-      queries.units[q] = 1e-8f * normal(random);
+      queries.factors[q] = -2e-8f * normal(random);
       queries.norms[q] = normal(random);
-      std::generate_n(queries.rests[q], kMostStages, [&] { return normal(random); });
+      for (auto& stage : queries.rest_factors) {
+        stage[q] = -2 * normal(random);
+      }
     }
   }
 
@@ -48,8 +50,8 @@ struct FilterTile {
       dot += static_cast<double>(coordinates[at(q * dims + d)]) *
              static_cast<double>(values[at(d / 2 * 2 * width + 2 * p + d % 2)]);
     }
-    return static_cast<double>(norms[at(p)]) + static_cast<double>(queries.norms[q]) -
-           2 * dot * static_cast<double>(units[at(p)]) * static_cast<double>(queries.units[q]);
+    return static_cast<double>(norms[at(p)]) + static_cast<double>(queries.norms[q]) +
+           dot * static_cast<double>(units[at(p)]) * static_cast<double>(queries.factors[q]);
   }
 
   Size dims;
@@ -70,24 +72,31 @@ TEST(filter_tile_matches_direct_computation) {
       const TileStages stages({4, 10, 40}, dims);
       CHECK_EQUAL(stages.dims[stages.count - 1], dims);
       const auto bound = [&](int q, Size p, int stage) {
-        return tile.squared_distance(q, p, stages.dims[stage]) -
-               2 * static_cast<double>(tile.queries.rests[q][stage]) *
+        return tile.squared_distance(q, p, stages.dims[stage]) +
+               static_cast<double>(tile.queries.rest_factors[stage][q]) *
                    static_cast<double>(tile.rests[at(stage * tile.width + p)]);
       };
 
-      std::uint64_t hits[kTileQueries];
       const float infinity = std::numeric_limits<float>::infinity();
       const float limits[kTileQueries] = {0, infinity, -infinity, 2, -2, 0.1f};
       std::copy_n(limits, kTileQueries, tile.queries.limits);
-      CHECK(kernels().filter_tile(tile.queries, tile.panel, stages, hits));
-      for (int q = 0; q < kTileQueries; ++q) {
-        for (Size p = 0; p < tile.width; ++p) {
-          const double expected = bound(q, p, stages.count - 1);
-          const auto limit = static_cast<double>(limits[q]);
-          const bool hit = ((hits[q] >> p) & 1) != 0;
+      std::vector<float> point_limits(at(tile.width), 1.0f);
+      std::copy_n(limits, kTileQueries, point_limits.begin());
+      for (const bool both : {false, true}) {
+        tile.panel.limits = both ? point_limits.data() : nullptr;
+        FilterHits hits;
+        CHECK(kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+        const auto check_hit = [&](std::uint64_t bits, Size p, double expected, float limit) {
           // Rounding decides what is too close to tell.
-          if (std::abs(expected - limit) > 1e-4 || std::isinf(limit)) {
-            CHECK_EQUAL(hit, expected < limit);
+          if (std::abs(expected - static_cast<double>(limit)) > 1e-4 || std::isinf(limit)) {
+            CHECK_EQUAL(((bits >> p) & 1) != 0, expected < static_cast<double>(limit));
+          }
+        };
+        for (int q = 0; q < kTileQueries; ++q) {
+          for (Size p = 0; p < tile.width; ++p) {
+            const double expected = bound(q, p, stages.count - 1);
+            check_hit(hits.of_query[q], p, expected, limits[q]);
+            check_hit(hits.of_point[q], p, expected, both ? point_limits[at(p)] : -infinity);
           }
         }
       }
@@ -100,7 +109,25 @@ TEST(filter_tile_matches_direct_computation) {
         }
       }
       std::fill_n(tile.queries.limits, kTileQueries, static_cast<float>(lowest - 1e-3));
+      std::fill(point_limits.begin(), point_limits.end(), static_cast<float>(lowest - 1e-3));
+      FilterHits hits;
       CHECK(!kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+      // One limit, of either side, above the bound of a single pair in every stage lets it pass.
+      const auto highest = [&](int q, Size p) {
+        double most = bound(q, p, 0);
+        for (int stage = 1; stage < stages.count; ++stage) {
+          most = std::max(most, bound(q, p, stage));
+        }
+        return static_cast<float>(most + 1e-3);
+      };
+      point_limits[0] = highest(5, 0);
+      CHECK(kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+      CHECK((hits.of_point[5] & 1) != 0);
+      tile.queries.limits[1] = highest(1, tile.width - 2);
+      tile.panel.limits = nullptr;
+      CHECK(kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+      CHECK((hits.of_query[1] >> (tile.width - 2) & 1) != 0);
+      CHECK_EQUAL(hits.of_point[5], std::uint64_t{0});
     }
   });
 }

@@ -3,6 +3,7 @@
 
 #include "check.hpp"
 #include "data.hpp"
+#include "neighbors/cell_search.hpp"
 #include "projection.hpp"
 
 #include <set>
@@ -48,17 +49,31 @@ std::vector<double> distances_of(const std::vector<Data>& data, Size features, S
   return distances;
 }
 
+// The k nearest of a row by distance and index, of data whose distances are exact.
+template <typename Data>
+std::vector<PointId> nearest_of(const std::vector<Data>& data, Size features, Size query, Size k) {
+  const std::vector<double> distances = distances_of(data, features, query, 1);
+  std::vector<PointId> nearest(distances.size());
+  std::iota(nearest.begin(), nearest.end(), PointId{0});
+  nearest.erase(nearest.begin() + query);
+  std::stable_sort(nearest.begin(), nearest.end(),
+                   [&](PointId a, PointId b) { return distances[at(a)] < distances[at(b)]; });
+  nearest.resize(at(k));
+  return nearest;
+}
+
 // The distances must be the k smallest and belong to the indices; among equal ones any index will
 // do.
 template <typename Real, typename Data>
-void check_found(const Found<Real>& found, const std::vector<Data>& data, Size features, Size k) {
+void check_found(const Found<Real>& found, const std::vector<Data>& data, Size features, Size k,
+                 Size every = 1) {
   const Size rows = static_cast<Size>(data.size()) / features;
   CHECK(found.scale > 0 && std::isfinite(found.scale));
   int exponent = 0;
   CHECK_EQUAL(std::frexp(found.scale, &exponent), 0.5); // a power of two
   // Sums of up to a hundred terms, in the precision of data and result.
   const double tolerance = 8 * std::max<double>(kEpsilon<Real>, 8 * kEpsilon<double>);
-  for (Size i = 0; i < rows; ++i) {
+  for (Size i = 0; i < rows; i += every) {
     const std::vector<double> distances = distances_of(data, features, i, found.scale);
     std::vector<double> expected = distances;
     expected.erase(expected.begin() + i);
@@ -80,14 +95,15 @@ void check_found(const Found<Real>& found, const std::vector<Data>& data, Size f
   }
 }
 
-// At every level: right with one thread, and the same bytes with more.
+// At every level: right with one thread, for one row of so many, and the same bytes with more.
 template <typename Real, typename Data>
-void check_search(const char* name, const std::vector<Data>& data, Size features, Size k) {
+void check_search(const char* name, const std::vector<Data>& data, Size features, Size k,
+                  Size every = 1) {
   const check::Scope scope(std::string(name) + ", " + std::to_string(features) + " features, k " +
                            std::to_string(k));
   for_levels([&] {
     const Found<Real> found = find<Real>(data, features, k, 1);
-    check_found(found, data, features, k);
+    check_found(found, data, features, k, every);
     for (const int threads : kThreadCounts) {
       const Found<Real> again = find<Real>(data, features, k, threads);
       CHECK(same_bytes(again.indices, found.indices));
@@ -226,17 +242,8 @@ TEST(ties_go_to_the_lower_index) {
     for_levels([&] {
       const Found<Real> found = find<Real>(data, 3, kNeighbors, 3);
       for (Size i = 0; i < kRows; ++i) {
-        const std::vector<double> distances = distances_of(data, 3, i, 1);
-        std::vector<std::pair<double, PointId>> expected;
-        for (PointId j = 0; j < kRows; ++j) {
-          if (j != i) {
-            expected.emplace_back(distances[at(j)], j);
-          }
-        }
-        std::sort(expected.begin(), expected.end());
-        for (Size j = 0; j < kNeighbors; ++j) {
-          CHECK_EQUAL(found.indices[at(i * kNeighbors + j)], expected[at(j)].second);
-        }
+        const std::vector<PointId> expected = nearest_of(data, 3, i, kNeighbors);
+        CHECK(std::equal(expected.begin(), expected.end(), found.indices.begin() + i * kNeighbors));
       }
     });
   });
@@ -292,6 +299,47 @@ TEST(clusters_of_several_cells_far_apart_for_their_size) {
     check_search<double>("far apart", data, 3, 12);
     check_search<float>("far apart", data, 3, 12);
   }
+}
+
+// So many that eight threads visit cells in pairs, the last cell being short.
+constexpr Size kPairedRows = 8 * kPairedCells * kCellPoints + 100;
+
+TEST(cells_in_pairs) {
+  // Clusters, one inside the other or beside it, of which some cells see each other, some only in
+  // part, some not at all. Features vary less and less, or the search would take long.
+  for (const Size features : {kPairedDims, 3 * kPairedDims}) {
+    std::vector<float> data = normal_data<float>(kPairedRows, features);
+    for (Size i = 0; i < kPairedRows; ++i) {
+      for (Size f = 0; f < features; ++f) {
+        float& value = data[at(i * features + f)];
+        value /= static_cast<float>(1 + f);
+        value = i % 4 == 0 ? 3 * value : i % 4 == 1 ? value : value / 4 + static_cast<float>(i % 4);
+      }
+    }
+    check_search<float>("float", data, features, 30, 211);
+    if (features == kPairedDims) {
+      const std::vector<double> doubles(data.begin(), data.end());
+      check_search<double>("double", doubles, features, 30, 211);
+    }
+  }
+}
+
+TEST(ties_between_cells_in_pairs) {
+  // Few different coordinates, so that most distances are equal to others, and exact.
+  std::mt19937_64 random(13);
+  std::uniform_int_distribution<int> uniform(0, 2);
+  std::vector<float> data(at(kPairedRows * kPairedDims));
+  std::generate(data.begin(), data.end(), [&] { return static_cast<float>(uniform(random)); });
+  constexpr Size kNeighbors = 20;
+  for_levels([&] {
+    for (const int threads : {1, 3}) {
+      const Found<float> found = find<float>(data, kPairedDims, kNeighbors, threads);
+      for (Size i = 0; i < kPairedRows; i += 511) {
+        const std::vector<PointId> expected = nearest_of(data, kPairedDims, i, kNeighbors);
+        CHECK(std::equal(expected.begin(), expected.end(), found.indices.begin() + i * kNeighbors));
+      }
+    }
+  });
 }
 
 TEST(queries_among_other_points) {
