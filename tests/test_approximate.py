@@ -51,7 +51,7 @@ def test_recall_and_its_estimate(n: int, features: int) -> None:
 def test_projection_has_the_same_bytes_at_any_thread_count() -> None:
     # So wide that BLAS would share one block among its threads.
     X = clustered(5424, 784)
-    frame = find_frame(X, 90)
+    frame = find_frame(X, 90, 2)
     assert frame.axes is not None
     projections = [frame.project(X, threads) for threads in (1, 2, 3, 8)]
     for projection in projections[1:]:

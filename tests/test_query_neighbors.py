@@ -112,7 +112,7 @@ def test_the_frame_does_not_matter(features: int) -> None:
     reference, queries = reference_and_queries(features)
     expected = query_neighbors(reference, queries, 10)
     # One that was found for more neighbours, and a poor one: no axes, far off the centre.
-    for frame in (find_frame(reference, 500), Frame(1.0, np.full(features, 7.0), None)):
+    for frame in (find_frame(reference, 500, 2), Frame(1.0, np.full(features, 7.0), None)):
         found = query_neighbors(reference, queries, 10, frame=frame)
         for array, again in zip(expected, found, strict=True):
             assert array.tobytes() == again.tobytes()

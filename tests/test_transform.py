@@ -289,9 +289,9 @@ class TestFrameOfTheFit:
     ) -> None:
         searches: list[int] = []
 
-        def counted(X: Array, n_neighbors: int) -> Frame:
+        def counted(X: Array, n_neighbors: int, threads: int) -> Frame:
             searches.append(len(X))
-            return find_frame(X, n_neighbors)
+            return find_frame(X, n_neighbors, threads)
 
         monkeypatch.setattr("acctsne._search.find_frame", counted)
         pickled = pickle.loads(pickle.dumps(fitted))

@@ -5,7 +5,9 @@ tight ones. So a sample and a few rounds of subspace iteration are enough.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +35,8 @@ MAX_SURVIVORS = 0.15
 # Rows that the axes are computed from.
 SAMPLE_ROWS = 4096
 
-# Rows that are centred and rotated at a time.
-BLOCK_ROWS = 4096
+# Rows that one thread handles at a time. They and their copy fit its cache.
+BLOCK_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -63,34 +65,51 @@ class Frame:
             block = X[start : start + BLOCK_ROWS]
             if self.scale != 1:
                 block = block.astype(np.float64) * self.scale
-            moved = (block - self.center.astype(block.dtype)).astype(np.float32)
+            moved = (block - self.center.astype(block.dtype)).astype(np.float32, copy=False)
             stop = start + len(block)
             coordinates[start:stop] = moved if self.axes is None else moved @ self.axes
             squared_norms[start:stop] = np.einsum("ij,ij->i", moved, moved, dtype=np.float64)
 
-        # BLAS on one thread each, lest the number of threads change the last bits, on which an
-        # approximate search depends.
-        with limited_libraries(1), ThreadPoolExecutor(threads) as pool:
+        with _workers(threads) as pool:
             deque(pool.map(place, range(0, len(X), BLOCK_ROWS)), maxlen=0)
         return Projection(coordinates, squared_norms)
 
 
-def find_frame(X: npt.NDArray[Any], n_neighbors: int, n_axes: int = EXACT_AXES) -> Frame:
+@contextmanager
+def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Share work among threads, each with libraries that use one.
+
+    BLAS threads would change the last bits, on which an approximate search depends. And a QR takes
+    many small steps, after each of which they wait for each other: on a busy machine a hundred
+    times as long.
+    """
+    with limited_libraries(1), ThreadPoolExecutor(threads) as pool:
+        yield pool
+
+
+def find_frame(
+    X: npt.NDArray[Any], n_neighbors: int, threads: int, n_axes: int = EXACT_AXES
+) -> Frame:
     """Find about the centre of X and its leading axes, if they help to find so many neighbours."""
-    scale = _power_of_two_scale(X)
-    rows = X[:: max(1, len(X) // SAMPLE_ROWS)][:SAMPLE_ROWS].astype(np.float64) * scale
-    center = rows.mean(axis=0)
-    sample = (rows - center).astype(np.float32)
-    # One thread: a QR takes many small steps, and BLAS threads wait for each other after every one.
-    # On a busy machine that takes a hundred times as long.
-    with limited_libraries(1):
-        axes = _leading_axes(sample, n_neighbors / len(X), n_axes)
+    with _workers(threads) as pool:
+        scale = _power_of_two_scale(X, pool)
+        rows = X[:: max(1, len(X) // SAMPLE_ROWS)][:SAMPLE_ROWS]
+        if scale != 1:
+            rows = rows.astype(np.float64) * scale
+        center = rows.mean(axis=0, dtype=np.float64)
+        sample = (rows - center.astype(rows.dtype)).astype(np.float32, copy=False)
+        axes = _leading_axes(sample, n_neighbors / len(X), n_axes, pool)
     return Frame(scale, center, axes)
 
 
-def _power_of_two_scale(X: npt.NDArray[Any]) -> float:
+def _power_of_two_scale(X: npt.NDArray[Any], pool: ThreadPoolExecutor) -> float:
     """Find a factor that brings squares of the data into float32's range, 1 if they are there."""
-    largest = float(max(X.max(), -X.min()))
+
+    def extent(start: int) -> float:
+        block = X[start : start + BLOCK_ROWS]
+        return float(max(block.max(), -block.min()))
+
+    largest = max(pool.map(extent, range(0, len(X), BLOCK_ROWS)))
     if largest == 0 or 1e-12 <= largest <= 1e12:
         return 1.0
     # Subnormal data may need more than a double can say.
@@ -98,7 +117,7 @@ def _power_of_two_scale(X: npt.NDArray[Any]) -> float:
 
 
 def _leading_axes(
-    sample: npt.NDArray[np.float32], nearest: float, most: int
+    sample: npt.NDArray[np.float32], nearest: float, most: int, pool: ThreadPoolExecutor
 ) -> npt.NDArray[np.float32] | None:
     """Compute orthonormal axes of large variance, or None to keep the features as they are."""
     n_features = sample.shape[1]
@@ -109,20 +128,23 @@ def _leading_axes(
     if n_features <= most:
         covariance = sample.T.astype(np.float64) @ sample
         return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, ::-1], dtype=np.float32)
-    axes = _subspace_iteration(sample, most)
+    axes = _subspace_iteration(sample, most, pool)
     if _survivors(sample, axes, nearest) > MAX_SURVIVORS:
         return None
     return np.ascontiguousarray(axes)
 
 
-def _subspace_iteration(sample: npt.NDArray[np.float32], n_axes: int) -> npt.NDArray[np.float32]:
+def _subspace_iteration(
+    sample: npt.NDArray[np.float32], n_axes: int, pool: ThreadPoolExecutor
+) -> npt.NDArray[np.float32]:
     """Compute so many axes, by falling variance."""
+    blocks = [sample[i : i + BLOCK_ROWS] for i in range(0, len(sample), BLOCK_ROWS)]
     start = np.random.default_rng(0).standard_normal((sample.shape[1], n_axes + 16))
     basis = np.linalg.qr(start)[0].astype(np.float32)
     for _ in range(4):
-        basis = np.linalg.qr(sample.T @ (sample @ basis))[0]
+        basis = np.linalg.qr(sum(pool.map(lambda rows: rows.T @ (rows @ basis), blocks)))[0]
     # Tiles are given up after the leading few.
-    reduced = (sample @ basis).astype(np.float64)
+    reduced = np.concatenate(list(pool.map(lambda rows: rows @ basis, blocks))).astype(np.float64)
     rotation = np.linalg.eigh(reduced.T @ reduced)[1][:, ::-1][:, :n_axes]
     axes: npt.NDArray[np.float64] = np.linalg.qr(basis.astype(np.float64) @ rotation)[0]
     return axes.astype(np.float32)

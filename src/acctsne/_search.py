@@ -67,7 +67,7 @@ def search(
     """
     if chosen_mode(mode, *X.shape) == "exact":
         return exact_neighbors(X, n_neighbors, in_double, threads, progress, n_components)
-    frame = find_frame(X, n_neighbors, APPROXIMATE_AXES)
+    frame = find_frame(X, n_neighbors, threads, APPROXIMATE_AXES)
     projection = frame.project(X, threads)
     components = _components(frame, projection, n_components, threads)
     sample = sample_rows(len(X), random)
@@ -94,7 +94,7 @@ def exact_neighbors(
     n_components: int = 0,
 ) -> Found:
     """Find the exact neighbours of every row of a dense C-contiguous array."""
-    frame = find_frame(X, n_neighbors)
+    frame = find_frame(X, n_neighbors, threads)
     projection = frame.project(X, threads)
     components = _components(frame, projection, n_components, threads)
     indices, squared = _core.nearest_neighbors(
@@ -138,7 +138,7 @@ def exact_query(
 
     A frame that is known need not be found again. Which one it is has no influence on the result.
     """
-    frame = frame or find_frame(X, n_neighbors)
+    frame = frame or find_frame(X, n_neighbors, threads)
     largest = float(np.abs(queries).max()) * frame.scale
     if largest > MAX_QUERY:
         raise ValueError(
