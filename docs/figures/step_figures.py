@@ -35,7 +35,7 @@ def filter_bounds(data: Path) -> None:
     k, seed = 91, np.random.default_rng(0)
     with np.load(data / "mnist70k.npz") as file:
         X = file["X"].astype(np.float32)
-    projection = find_frame(X, k).project(X, available_cores())
+    projection = find_frame(X, k, available_cores()).project(X, available_cores())
     queries = seed.choice(len(X), 100, replace=False)
     distances = euclidean_distances(X[queries].astype(np.float64), X)
     limits = np.partition(distances, k, axis=1)[:, [k]]  # the query itself comes first

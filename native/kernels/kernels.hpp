@@ -280,6 +280,12 @@ struct RealKernels {
   // lines.
   void (*squared_distances_to)(const Real* point, const Real* rows, const PointId* named,
                                Size count, Size dims, Real* distances);
+  // Likewise of rows of integers, whose sums must fit 32 bits.
+  void (*squared_distances_of_integers)(const std::int16_t* point, const std::int16_t* rows,
+                                        const PointId* named, Size count, Size dims,
+                                        Real* distances);
+  // neighbors/byte_rows.cpp: whether all numbers are bytes, which are then written.
+  bool (*to_bytes)(const Real* from, Size count, std::uint8_t* to);
 };
 
 struct KernelTable {
@@ -301,6 +307,8 @@ struct KernelTable {
   Size (*count_below)(const float* numbers, Size count, float limit);
   void (*bits_below)(const float* numbers, Size count, float limit, std::uint64_t* bits,
                      Size stride);
+  // neighbors/full_distances.cpp.
+  void (*widen_bytes)(const std::uint8_t* from, Size count, std::int16_t* to);
   void (*distances_to_rows)(const float* point, const float* rows, Size count, Size dims,
                             float* distances);
 

@@ -26,6 +26,7 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 #include "kernels/distance-inl.hpp"
 #include "kernels/fft-inl.hpp"
 #include "kernels/gaussian-inl.hpp"
+#include "kernels/integer_distance-inl.hpp"
 #include "kernels/morton-inl.hpp"
 #include "kernels/probe-inl.hpp"
 #include "kernels/repulsive_exact-inl.hpp"
@@ -74,6 +75,8 @@ constexpr RealKernels<Real> real_kernels() {
       near_distance<Real>,
       squared_distance<Real>,
       squared_distances_to<Real>,
+      squared_distances_of_integers<Real>,
+      to_bytes<Real>,
   };
 }
 
@@ -87,6 +90,7 @@ const KernelTable kTable = {
     estimate_tile,
     count_below,
     bits_below,
+    widen_bytes,
     distances_to_rows,
     probe_tile,
     spread_of_distances,

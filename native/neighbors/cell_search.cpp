@@ -62,9 +62,9 @@ template <typename Data>
 CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
                              const PointSet<Data>& queries, const Cells& query_cells, Size kept,
                              ThreadTeam& team)
-    : points_(points), cells_(cells), queries_(queries), query_cells_(query_cells),
+    : cells_(cells), queries_(queries), query_cells_(query_cells),
       among_themselves_(&cells == &query_cells), kept_(kept),
-      panels_(cells, points.projection, team),
+      panels_(cells, points.projection, team), rows_(points, cells, team),
       rounding_((static_cast<double>(points.features) + 16) * 0x1p-23),
       nearest_(static_cast<std::size_t>(query_cells.rows())),
       // No point, no limit.
@@ -76,6 +76,7 @@ CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
       scratch_(static_cast<std::size_t>(team.size())) {
   if (!among_themselves_) {
     query_panels_.emplace(query_cells, queries.projection, team);
+    query_rows_.emplace(queries, query_cells, team);
   }
 }
 
@@ -203,12 +204,11 @@ void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
   scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
   scratch.filtered.resize(static_cast<std::size_t>(kCellPoints * query_panels().dims()));
   scratch.query_distances.resize(static_cast<std::size_t>(kCellPoints));
-  scratch.full.start(points_, count);
+  scratch.full.start(rows_, query_rows(), first, count);
   for (Size q = 0; q < count; ++q) {
     std::copy_n(queries_.projection.row(query_cells_.row(first + q)), dims,
                 scratch.coordinates.data() + q * dims);
     query_panels().copy_query(first + q, scratch.filtered.data() + q * query_panels().dims());
-    scratch.full.set_query(q, queries_.row(query_cells_.row(first + q)));
   }
   activate_all(cell, scratch);
 }
@@ -280,9 +280,9 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
     const Size place =
         cells_.begin(scratch.visits[static_cast<std::size_t>(at / kCellPoints)]) + at % kCellPoints;
     for (Size query = 0; query < count; ++query) {
-      scratch.full.ask(query, cells_, place, bits[at / width * kCellPoints + query]);
+      scratch.full.ask(query, place, bits[at / width * kCellPoints + query]);
     }
-    scratch.full.answer(cells_, place, [&](Size query, int p, Data distance) {
+    scratch.full.answer(place, [&](Size query, int p, Data distance) {
       nearest(query_cells_.begin(cell) + query).add({distance, cells_.row(place + p)});
     });
   }
@@ -355,7 +355,7 @@ void CellSearch<Data>::ask(const Meeting& meeting, Size place, Scratch& scratch)
       const std::uint64_t new_to_points =
           bits_without(hits.of_point[q], meeting.points_know.any(),
                        [&](int p) { return meeting.points_know.holds(at + p, query); });
-      scratch.full.ask(query, cells_, place, new_to_query | new_to_points);
+      scratch.full.ask(query, place, new_to_query | new_to_points);
       scratch.hit.push_back(a);
     }
   }
@@ -365,7 +365,7 @@ void CellSearch<Data>::ask(const Meeting& meeting, Size place, Scratch& scratch)
 template <typename Data>
 void CellSearch<Data>::answer(const Meeting& meeting, Size place, Scratch& scratch) {
   const Size at = place - meeting.first_point;
-  scratch.full.answer(cells_, place, [&](Size query, int p, Data distance) {
+  scratch.full.answer(place, [&](Size query, int p, Data distance) {
     if (!meeting.queries_know.holds(query, at + p)) {
       offer(meeting.first_query + query, {distance, cells_.row(place + p)});
     }

@@ -111,16 +111,18 @@ private:
   void lower_limit(Size place);
   Scratch& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
   const FilterPanels& query_panels() const { return query_panels_ ? *query_panels_ : panels_; }
+  const FullRows<Data>& query_rows() const { return query_rows_ ? *query_rows_ : rows_; }
   float& limit(Size place) { return limits_[static_cast<std::size_t>(place)]; }
 
-  const PointSet<Data>& points_;
   const Cells& cells_;
   const PointSet<Data>& queries_;
   const Cells& query_cells_;
   bool among_themselves_;
   Size kept_;
   FilterPanels panels_;
+  FullRows<Data> rows_;
   std::optional<FilterPanels> query_panels_; // if the queries are not the points
+  std::optional<FullRows<Data>> query_rows_;
   double rounding_;
 
   // Of the queries.

@@ -1,57 +1,80 @@
 #include "neighbors/full_distances.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace acctsne {
 
 template <typename Data>
-void FullDistances<Data>::start(const PointSet<Data>& points, Size queries) {
+void FullDistances<Data>::start(const FullRows<Data>& points, const FullRows<Data>& queries,
+                                Size first, Size count) {
   points_ = &points;
-  row_lines_ = chunk_count(points.features, CacheLine::kNumbers);
-  queries_.resize(static_cast<std::size_t>(queries * row_lines_));
+  as_bytes_ = points.bytes && queries.bytes;
+  row_lines_ = as_bytes_ ? chunk_count(points.bytes->length() * Size{sizeof(std::int16_t)}, 64)
+                         : chunk_count(points.points.features * Size{sizeof(Data)}, 64);
+  queries_.resize(static_cast<std::size_t>(count * row_lines_));
   point_.resize(static_cast<std::size_t>(row_lines_));
-  distances_.resize(static_cast<std::size_t>(queries));
+  distances_.resize(static_cast<std::size_t>(count));
+  for (Size q = 0; q < count; ++q) {
+    copy_row(queries, first + q, queries_.data() + q * row_lines_);
+  }
 }
 
 template <typename Data>
-void FullDistances<Data>::set_query(Size query, const Data* row) {
-  copy_row(row, queries_.data() + query * row_lines_);
-}
-
-template <typename Data>
-void FullDistances<Data>::ask(Size query, const Cells& cells, Size place, std::uint64_t bits) {
+void FullDistances<Data>::ask(Size query, Size place, std::uint64_t bits) {
   for (; bits != 0; bits &= bits - 1) {
     const int p = std::countr_zero(bits);
     if (asking_[p].empty()) {
-      // There is time to fetch it until the panel is done.
-      const Data* row = points_->row(cells.row(place + p));
-      for (Size f = 0; f < points_->features; f += CacheLine::kNumbers) {
-        __builtin_prefetch(row + f, 0, 2);
-      }
+      prefetch(place + p); // there is time until the panel is done
     }
     asking_[p].push_back(static_cast<PointId>(query));
   }
 }
 
 template <typename Data>
-void FullDistances<Data>::measure(PointId point, int p) {
-  copy_row(points_->row(point), point_.data());
-  kernels().of<Data>().squared_distances_to(point_.front().numbers, queries_.front().numbers,
-                                            asking_[p].data(), static_cast<Size>(asking_[p].size()),
-                                            row_lines_ * CacheLine::kNumbers, distances_.data());
+void FullDistances<Data>::prefetch(Size place) const {
+  const auto* row = as_bytes_ ? reinterpret_cast<const std::byte*>(points_->bytes->row(place))
+                              : reinterpret_cast<const std::byte*>(points_->row(place));
+  const Size bytes =
+      as_bytes_ ? points_->bytes->length() : points_->points.features * Size{sizeof(Data)};
+  for (Size at = 0; at < bytes; at += 64) {
+    __builtin_prefetch(row + at, 0, 2);
+  }
 }
 
 template <typename Data>
-void FullDistances<Data>::copy_row(const Data* from, CacheLine* to) const {
-  Data* numbers = to->numbers;
-  const Size features = points_->features;
-  std::copy_n(from, features, numbers);
-  if (points_->projection.scale != 1) {
+void FullDistances<Data>::measure(Size place, int p) {
+  copy_row(*points_, place, point_.data());
+  const auto count = static_cast<Size>(asking_[p].size());
+  const auto measure_as = [&]<typename Number>(const auto& kernel) {
+    kernel(reinterpret_cast<const Number*>(point_.data()),
+           reinterpret_cast<const Number*>(queries_.data()), asking_[p].data(), count,
+           row_lines_ * 64 / Size{sizeof(Number)}, distances_.data());
+  };
+  if (as_bytes_) {
+    measure_as.template operator()<std::int16_t>(
+        kernels().of<Data>().squared_distances_of_integers);
+  } else {
+    measure_as.template operator()<Data>(kernels().of<Data>().squared_distances_to);
+  }
+}
+
+template <typename Data>
+void FullDistances<Data>::copy_row(const FullRows<Data>& from, Size place, CacheLine* to) const {
+  if (as_bytes_) {
+    kernels().widen_bytes(from.bytes->row(place), from.bytes->length(),
+                          reinterpret_cast<std::int16_t*>(to));
+    return;
+  }
+  auto* numbers = reinterpret_cast<Data*>(to);
+  const Size features = from.points.features;
+  std::copy_n(from.row(place), features, numbers);
+  if (from.points.projection.scale != 1) {
     for (Size f = 0; f < features; ++f) {
-      numbers[f] *= static_cast<Data>(points_->projection.scale);
+      numbers[f] *= static_cast<Data>(from.points.projection.scale);
     }
   }
-  std::fill(numbers + features, numbers + row_lines_ * CacheLine::kNumbers, Data(0));
+  std::fill(numbers + features, reinterpret_cast<Data*>(to + row_lines_), Data(0));
 }
 
 template class FullDistances<float>;

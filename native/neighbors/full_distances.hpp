@@ -3,43 +3,55 @@
 #pragma once
 
 #include "kernels/dispatch.hpp"
-#include "neighbors/cells.hpp"
+#include "neighbors/byte_rows.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace acctsne {
 
-// The rows of the queries lie close together, those of the points all over memory. So a point's is
-// fetched once for all queries that ask for it.
+// Points in full dimension.
+template <typename Data>
+struct FullRows {
+  const PointSet<Data>& points;
+  const Cells& cells;
+  std::optional<ByteRows> bytes; // if all numbers are
+
+  FullRows(const PointSet<Data>& points_, const Cells& cells_, ThreadTeam& team)
+      : points(points_), cells(cells_), bytes(ByteRows::of(points_, cells_, team)) {}
+  const Data* row(Size place) const { return points.row(cells.row(place)); }
+};
+
+// The rows of the queries are copied close together, those of the points lie all over memory. So a
+// point's is fetched once for all queries that ask for it.
 template <typename Data>
 class FullDistances {
 public:
-  // Makes room for queries; nothing has been asked yet.
-  void start(const PointSet<Data>& points, Size queries);
-  void set_query(Size query, const Data* row);
+  // Copies the rows of queries, from this place on. Nothing has been asked yet.
+  void start(const FullRows<Data>& points, const FullRows<Data>& queries, Size first, Size count);
 
   // Notes that a query asks for those points of the panel that begins at `place` whose bits are
   // set.
-  void ask(Size query, const Cells& cells, Size place, std::uint64_t bits);
+  void ask(Size query, Size place, std::uint64_t bits);
 
   // Calls offer(query, p, squared distance) for what has been asked of the panel, p counting its
   // points.
   template <typename Offer>
-  void answer(const Cells& cells, Size place, const Offer& offer);
+  void answer(Size place, const Offer& offer);
 
 private:
   // Numbers that a vector loads at once lie in one line.
   struct alignas(64) CacheLine {
-    static constexpr Size kNumbers = 64 / sizeof(Data);
-    Data numbers[kNumbers];
+    std::byte bytes[64];
   };
 
   // The distances of the queries that ask for it from one point of the panel.
-  void measure(PointId point, int p);
-  void copy_row(const Data* from, CacheLine* to) const;
+  void measure(Size place, int p);
+  void copy_row(const FullRows<Data>& from, Size place, CacheLine* to) const;
+  void prefetch(Size place) const;
 
-  const PointSet<Data>* points_ = nullptr;
+  const FullRows<Data>* points_ = nullptr;
+  bool as_bytes_ = false; // of points and queries; then copies are integers of 16 bits
   Size row_lines_ = 0;
   std::vector<CacheLine> queries_; // times the scale, as is the point
   std::vector<CacheLine> point_;
@@ -49,10 +61,10 @@ private:
 
 template <typename Data>
 template <typename Offer>
-void FullDistances<Data>::answer(const Cells& cells, Size place, const Offer& offer) {
+void FullDistances<Data>::answer(Size place, const Offer& offer) {
   for (int p = 0; p < kernels().panel_points; ++p) {
     if (!asking_[p].empty()) {
-      measure(cells.row(place + p), p);
+      measure(place + p, p);
       for (std::size_t i = 0; i < asking_[p].size(); ++i) {
         offer(asking_[p][i], p, distances_[i]);
       }

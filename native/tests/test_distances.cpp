@@ -384,6 +384,62 @@ TEST(numbers_below_a_limit) {
   });
 }
 
+TEST(distances_of_integers_are_exact) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      // The last as long as 32 bits allow, of the most different rows.
+      for (const Size dims : {64, 192, 32960}) {
+        constexpr Size kRows = 5;
+        std::mt19937_64 random(14);
+        std::uniform_int_distribution<std::int16_t> byte(0, 255);
+        std::vector<std::int16_t> rows(at(kRows * dims));
+        std::generate(rows.begin(), rows.end(), [&] { return byte(random); });
+        std::fill_n(rows.begin() + 3 * dims, dims, std::int16_t{0});
+        const std::vector<std::int16_t> point(at(dims), 255);
+        const PointId named[] = {3, 0, 4};
+        Real distances[3];
+        kernels().of<Real>().squared_distances_of_integers(point.data(), rows.data(), named, 3,
+                                                           dims, distances);
+        for (int i = 0; i < 3; ++i) {
+          std::int64_t expected = 0;
+          for (Size d = 0; d < dims; ++d) {
+            const int apart = 255 - rows[at(named[i] * dims + d)];
+            expected += apart * apart;
+          }
+          CHECK_EQUAL(distances[i], static_cast<Real>(expected));
+        }
+      }
+    });
+  });
+}
+
+TEST(bytes_are_told_from_other_numbers) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      constexpr Size kCount = 300; // all bytes, some again
+      std::vector<Real> numbers(kCount);
+      for (Size i = 0; i < kCount; ++i) {
+        numbers[at(i)] = static_cast<Real>(i % 256);
+      }
+      std::vector<std::uint8_t> bytes(kCount);
+      CHECK(kernels().of<Real>().to_bytes(numbers.data(), kCount, bytes.data()));
+      std::vector<std::int16_t> wide(kCount);
+      kernels().widen_bytes(bytes.data(), kCount, wide.data());
+      for (Size i = 0; i < kCount; ++i) {
+        CHECK_EQUAL(static_cast<Real>(bytes[at(i)]), numbers[at(i)]);
+        CHECK_EQUAL(static_cast<Real>(wide[at(i)]), numbers[at(i)]);
+      }
+      for (const double other : {-1.0, 256.0, 0.5, 254.999, -1e-30, 1e30, -1e30}) {
+        for (const Size where : {Size{0}, Size{100}, kCount - 1}) {
+          std::vector<Real> spoiled = numbers;
+          spoiled[at(where)] = static_cast<Real>(other);
+          CHECK(!kernels().of<Real>().to_bytes(spoiled.data(), kCount, bytes.data()));
+        }
+      }
+    });
+  });
+}
+
 int main() {
   return check::run_tests();
 }

@@ -301,6 +301,46 @@ TEST(clusters_of_several_cells_far_apart_for_their_size) {
   }
 }
 
+// Random whole numbers.
+template <typename Data>
+std::vector<Data> whole_data(Size rows, Size features, int largest) {
+  std::mt19937_64 random(15);
+  std::uniform_int_distribution<int> uniform(0, largest);
+  std::vector<Data> data(at(rows * features));
+  std::generate(data.begin(), data.end(), [&] { return static_cast<Data>(uniform(random)); });
+  return data;
+}
+
+TEST(data_of_bytes) {
+  for_reals([]<typename Data>() {
+    for (const Size features : {63, 64, 100}) {
+      check_search<float>("bytes", whole_data<Data>(600, features, 255), features, 20);
+      check_search<double>("bytes", whole_data<Data>(600, features, 255), features, 20);
+    }
+    // Black and white, with the largest distances.
+    std::vector<Data> data = whole_data<Data>(600, 70, 1);
+    std::transform(data.begin(), data.end(), data.begin(), [](Data value) { return 255 * value; });
+    check_search<Data>("black and white", data, 70, 20);
+    // One number in one row is another.
+    for (const double other : {-1.0, 256.0, 0.5}) {
+      data = whole_data<Data>(600, 70, 255);
+      data[at(599 * 70 + 3)] = static_cast<Data>(other);
+      check_search<Data>("almost bytes", data, 70, 20);
+      check_queries<Data>(data, whole_data<Data>(600, 70, 255), 70, 5);
+    }
+    check_queries<Data>(whole_data<Data>(30, 70, 200), whole_data<Data>(600, 70, 255), 70, 5);
+    // Ties among them go to the lower index, too.
+    data = whole_data<Data>(600, 70, 1);
+    for_levels([&] {
+      const Found<Data> found = find<Data>(data, 70, 20, 2);
+      for (Size i = 0; i < 600; ++i) {
+        const std::vector<PointId> expected = nearest_of(data, 70, i, 20);
+        CHECK(std::equal(expected.begin(), expected.end(), found.indices.begin() + i * 20));
+      }
+    });
+  });
+}
+
 // So many that eight threads visit cells in pairs, the last cell being short.
 constexpr Size kPairedRows = 8 * kPairedCells * kCellPoints + 100;
 
@@ -326,10 +366,7 @@ TEST(cells_in_pairs) {
 
 TEST(ties_between_cells_in_pairs) {
   // Few different coordinates, so that most distances are equal to others, and exact.
-  std::mt19937_64 random(13);
-  std::uniform_int_distribution<int> uniform(0, 2);
-  std::vector<float> data(at(kPairedRows * kPairedDims));
-  std::generate(data.begin(), data.end(), [&] { return static_cast<float>(uniform(random)); });
+  const std::vector<float> data = whole_data<float>(kPairedRows, kPairedDims, 2);
   constexpr Size kNeighbors = 20;
   for_levels([&] {
     for (const int threads : {1, 3}) {

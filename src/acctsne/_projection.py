@@ -4,6 +4,7 @@ Any centre and orthonormal axes give true lower bounds of distances; those of la
 tight ones. So a sample and a few rounds of subspace iteration are enough.
 """
 
+import functools
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -139,10 +140,15 @@ def _subspace_iteration(
 ) -> npt.NDArray[np.float32]:
     """Compute so many axes, by falling variance."""
     blocks = [sample[i : i + BLOCK_ROWS] for i in range(0, len(sample), BLOCK_ROWS)]
+
+    def times_covariance(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        products = pool.map(lambda rows: rows.T @ (rows @ vectors), blocks)
+        return functools.reduce(np.add, products)
+
     start = np.random.default_rng(0).standard_normal((sample.shape[1], n_axes + 16))
     basis = np.linalg.qr(start)[0].astype(np.float32)
     for _ in range(4):
-        basis = np.linalg.qr(sum(pool.map(lambda rows: rows.T @ (rows @ basis), blocks)))[0]
+        basis = np.linalg.qr(times_covariance(basis))[0]
     # Tiles are given up after the leading few.
     reduced = np.concatenate(list(pool.map(lambda rows: rows @ basis, blocks))).astype(np.float64)
     rotation = np.linalg.eigh(reduced.T @ reduced)[1][:, ::-1][:, :n_axes]

@@ -1,0 +1,41 @@
+#include "neighbors/byte_rows.hpp"
+
+#include "kernels/dispatch.hpp"
+
+#include <atomic>
+
+namespace acctsne {
+namespace {
+
+// So many that their squared differences add up to no more than 32 bits hold.
+constexpr Size kMostFeatures = (Size{1} << 31) / (255 * 255) - ByteRows::kPadding;
+
+// With fewer there is little to fetch.
+constexpr Size kFewestFeatures = 64;
+
+} // namespace
+
+template <typename Data>
+std::optional<ByteRows> ByteRows::of(const PointSet<Data>& points, const Cells& cells,
+                                     ThreadTeam& team) {
+  if (points.projection.scale != 1 || points.features < kFewestFeatures ||
+      points.features > kMostFeatures) {
+    return std::nullopt;
+  }
+  ByteRows bytes(points.rows, chunk_count(points.features, kPadding) * kPadding);
+  std::atomic<bool> all{true};
+  team.for_chunks(cells.count(), [&](Size cell, int) {
+    for (Size place = cells.begin(cell); place < cells.end(cell) && all; ++place) {
+      if (!kernels().of<Data>().to_bytes(points.row(cells.row(place)), points.features,
+                                         bytes.values_.get() + place * bytes.length_)) {
+        all = false;
+      }
+    }
+  });
+  return all ? std::optional<ByteRows>(std::move(bytes)) : std::nullopt;
+}
+
+template std::optional<ByteRows> ByteRows::of(const PointSet<float>&, const Cells&, ThreadTeam&);
+template std::optional<ByteRows> ByteRows::of(const PointSet<double>&, const Cells&, ThreadTeam&);
+
+} // namespace acctsne
