@@ -74,16 +74,12 @@ void Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order, bool
     Row<Real>& row = rows[static_cast<std::size_t>(worker)];
     take_row(given, label, row);
     next.count_row(label[static_cast<std::size_t>(given.row)], row.columns);
-    double entropy = 0;
-    Real most = 0;
-    for (const Real value : given.values) {
-      const auto p = static_cast<double>(value);
-      entropy += p > 0 ? p * std::log(p) : 0.0;
-      most = std::max(most, value);
-    }
     const auto block = static_cast<std::size_t>(given.row / kJointBlockRows);
-    entropies[block] += entropy;
-    largest[block] = std::max(largest[block], most);
+    entropies[block] += kernels().of<Real>().negative_entropy(
+        given.values.data(), static_cast<Size>(given.values.size()));
+    for (const Real value : given.values) {
+      largest[block] = std::max(largest[block], value);
+    }
   });
   negative_entropy_ = std::accumulate(entropies.begin(), entropies.end(), 0.0);
 
@@ -133,18 +129,22 @@ typename Edges<Real>::Store Edges<Real>::relabelled(const std::vector<PointId>& 
   std::vector<Row<Value>> scratch(static_cast<std::size_t>(team.size()));
   const auto for_rows = [&](auto&& visit) {
     team.for_chunks(chunk_count(rows(), kEdgeBlockRows), [&](Size block, int worker) {
-      Row<Value>& row = scratch[static_cast<std::size_t>(worker)];
       const Size end = std::min((block + 1) * kEdgeBlockRows, rows());
       for (Size i = block * kEdgeBlockRows; i < end; ++i) {
-        merge_parts(i, label, row);
-        visit(label[static_cast<std::size_t>(i)], row);
+        visit(i, label[static_cast<std::size_t>(i)], scratch[static_cast<std::size_t>(worker)]);
       }
     });
   };
   Store next(rows());
-  for_rows([&](Size i, const Row<Value>& row) { next.count_row(i, row.columns); });
+  for_rows([&](Size i, Size to, Row<Value>& row) {
+    join_parts(i, label, row.columns);
+    next.count_row(to, row.columns);
+  });
   next.make_room(sizeof(Value));
-  for_rows([&](Size i, const Row<Value>& row) { next.put_row(i, row.columns, row.values.data()); });
+  for_rows([&](Size i, Size to, Row<Value>& row) {
+    merge_parts(i, label, row);
+    next.put_row(to, row.columns, row.values.data());
+  });
   return next;
 }
 
@@ -160,6 +160,28 @@ void Edges<Real>::take_row(const JointRow<Real>& given, const std::vector<PointI
     count += given.columns[e] != given.row;
   }
   row.columns.resize(count);
+}
+
+// The columns of a present point's edges under new labels, in any order.
+template <typename Real>
+void Edges<Real>::join_parts(Size i, const std::vector<PointId>& label,
+                             std::vector<PointId>& columns) const {
+  const auto at = static_cast<std::size_t>(i);
+  const auto& [near, far] = edges_;
+  const Size window = window_of(i, rows());
+  const EdgeId near_begin = near.offsets[at];
+  const EdgeId far_begin = far.offsets[at];
+  const EdgeId near_end =
+      end_of_edges(near.columns.get(), near_begin, near.offsets[at + 1], i - window);
+  const EdgeId far_end = end_of_edges(far.columns.get(), far_begin, far.offsets[at + 1], i);
+  columns.resize(static_cast<std::size_t>(near_end - near_begin + far_end - far_begin));
+  PointId* to = columns.data();
+  for (EdgeId e = near_begin; e < near_end; ++e) {
+    *to++ = label[static_cast<std::size_t>(window + near.columns[static_cast<std::size_t>(e)])];
+  }
+  for (EdgeId e = far_begin; e < far_end; ++e) {
+    *to++ = label[static_cast<std::size_t>(far.columns[static_cast<std::size_t>(e)])];
+  }
 }
 
 // The edges of a present point in the order of P, under new labels.

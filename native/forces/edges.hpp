@@ -67,6 +67,7 @@ private:
 
   static void take_row(const JointRow<Real>& given, const std::vector<PointId>& label,
                        Row<Real>& row);
+  void join_parts(Size i, const std::vector<PointId>& label, std::vector<PointId>& columns) const;
   template <typename Value>
   void merge_parts(Size i, const std::vector<PointId>& label, Row<Value>& row) const;
   template <typename Value>

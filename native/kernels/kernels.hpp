@@ -286,6 +286,9 @@ struct RealKernels {
                                         Real* distances);
   // neighbors/byte_rows.cpp: whether all numbers are bytes, which are then written.
   bool (*to_bytes)(const Real* from, Size count, std::uint8_t* to);
+
+  // forces/edges.cpp: the sum of p log p, where p > 0.
+  double (*negative_entropy)(const Real* probabilities, Size count);
 };
 
 struct KernelTable {

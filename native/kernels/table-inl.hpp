@@ -24,6 +24,7 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 
 #include "kernels/attractive-inl.hpp"
 #include "kernels/distance-inl.hpp"
+#include "kernels/entropy-inl.hpp"
 #include "kernels/fft-inl.hpp"
 #include "kernels/gaussian-inl.hpp"
 #include "kernels/integer_distance-inl.hpp"
@@ -77,6 +78,7 @@ constexpr RealKernels<Real> real_kernels() {
       squared_distances_to<Real>,
       squared_distances_of_integers<Real>,
       to_bytes<Real>,
+      negative_entropy<Real>,
   };
 }
 

@@ -426,6 +426,27 @@ TEST(morton_codes_match_a_naive_interleave) {
   });
 }
 
+TEST(negative_entropy_matches_a_plain_loop) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const Size count : {0, 1, 7, 8, 9, 200}) {
+        // From 1 down to the smallest normal numbers, with a zero between.
+        std::vector<Real> probabilities(at(count));
+        double expected = 0;
+        for (Size i = 0; i < count; ++i) {
+          const double smallest = std::numeric_limits<Real>::min();
+          const double part = static_cast<double>(i) / 199;
+          const Real p = i % 10 == 3 ? Real(0) : static_cast<Real>(std::pow(smallest, part));
+          probabilities[at(i)] = p;
+          expected += p > 0 ? static_cast<double>(p) * std::log(static_cast<double>(p)) : 0;
+        }
+        CHECK_NEAR(kernels().of<Real>().negative_entropy(probabilities.data(), count), expected,
+                   1e-14 * std::abs(expected));
+      }
+    });
+  });
+}
+
 int main() {
   return check::run_tests();
 }
