@@ -210,12 +210,12 @@ inline void bits_below(const float* numbers, Size count, float limit, std::uint6
   }
 }
 
-// distances[i] = |point - rows[i]|.
+// distances[i] = |point - rows[i]|, rows being `stride` apart.
 inline void distances_to_rows(const float* point, const float* rows, Size count, Size dims,
-                              float* distances) {
+                              Size stride, float* distances) {
   using S = Simd<float>;
   for (Size i = 0; i < count; ++i) {
-    const float* row = rows + i * dims;
+    const float* row = rows + i * stride;
     S::Vec sums = {};
     Size d = 0;
     for (; d + S::kLanes <= dims; d += S::kLanes) {

@@ -312,8 +312,9 @@ struct KernelTable {
                      Size stride);
   // neighbors/full_distances.cpp.
   void (*widen_bytes)(const std::uint8_t* from, Size count, std::int16_t* to);
+  // neighbors/cell_search.cpp, neighbors/probe.cpp: distances of a point from rows `stride` apart.
   void (*distances_to_rows)(const float* point, const float* rows, Size count, Size dims,
-                            float* distances);
+                            Size stride, float* distances);
 
   // neighbors/probe.cpp: squared distances on the leading dims, with the difference of the rests,
   // of kTileQueries queries and the points of one panel (dims x panel_points), query by query, and

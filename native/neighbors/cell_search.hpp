@@ -48,7 +48,7 @@ public:
       if (!in_pairs) {
         begin(cell, scratch(worker));
       }
-      if (visit_rest(cell, scratch(worker), team, worker)) {
+      if (visit_rest(cell, !in_pairs, scratch(worker), team, worker)) {
         finished(cell, worker);
         end(cell, done);
       }
@@ -69,7 +69,6 @@ private:
     std::vector<std::int16_t> filtered;  // coordinates of the cell's queries for the filter
     std::vector<float> coordinates;      // and as they are
     std::vector<float> center_distances; // of all cells from this one
-    std::vector<float> query_distances;  // of all queries from the visited cell's centre
     std::vector<Size> visits;            // cells, nearest first
     std::vector<Size> active;            // queries that a cell may concern
 
@@ -90,7 +89,7 @@ private:
   bool pairs_help(int threads) const;
   void begin(Size cell, Scratch& scratch);
   Size visit_pairs(Size cell, bool near, Scratch& scratch, ThreadTeam& team, int worker);
-  bool visit_rest(Size cell, Scratch& scratch, ThreadTeam& team, int worker);
+  bool visit_rest(Size cell, bool prepared, Scratch& scratch, ThreadTeam& team, int worker);
   void end(Size cell, std::atomic<Size>* done);
   void credit(Size cell, Size settled, std::atomic<Size>* done);
 
@@ -99,7 +98,7 @@ private:
   void seed(Size cell, Scratch& scratch);
   void estimate(const FilterQueries& tile, Size points, Scratch& scratch) const;
   void activate_all(Size cell, Scratch& scratch) const;
-  void find_active(Size cell, Size visited, Scratch& scratch) const;
+  void find_active(Size cell, Size visited, Size step, Scratch& scratch) const;
   void find_farthest(Size cell);
   float farthest(Size cell) const { return farthest_[static_cast<std::size_t>(cell)]; }
   double gap(Size cell, Size visited, const Scratch& scratch) const;

@@ -79,7 +79,7 @@ void CellProbe::order_visits(Size cell, Scratch& scratch) const {
   std::vector<float>& distances = scratch.center_distances;
   distances.resize(static_cast<std::size_t>(cells));
   kernels().distances_to_rows(cells_.center(cell), cells_.center(0), cells, cells_.dims(),
-                              distances.data());
+                              cells_.dims(), distances.data());
   distances[static_cast<std::size_t>(cell)] = -1;
   scratch.visits.resize(static_cast<std::size_t>(cells));
   std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});

@@ -189,15 +189,16 @@ TEST(near_distance_keeps_to_the_precision_of_the_data) {
 TEST(distances_to_rows_match_a_double_loop) {
   for_levels([] {
     for (const Size dims : {1, 5, 16, 33}) {
-      const std::vector<float> rows = make_cloud<float>(Cloud::uniform, 7 * dims, 1, 3);
+      const Size stride = dims + 3;
+      const std::vector<float> rows = make_cloud<float>(Cloud::uniform, 7 * stride, 1, 3);
       const std::vector<float> point = make_cloud<float>(Cloud::uniform, dims, 1, 4);
       std::vector<float> distances(7);
-      kernels().distances_to_rows(point.data(), rows.data(), 7, dims, distances.data());
+      kernels().distances_to_rows(point.data(), rows.data(), 7, dims, stride, distances.data());
       for (Size i = 0; i < 7; ++i) {
         double sum = 0;
         for (Size d = 0; d < dims; ++d) {
           sum += std::pow(
-              static_cast<double>(point[at(d)]) - static_cast<double>(rows[at(i * dims + d)]), 2);
+              static_cast<double>(point[at(d)]) - static_cast<double>(rows[at(i * stride + d)]), 2);
         }
         CHECK_NEAR(distances[at(i)], std::sqrt(sum), 1e-5 * std::sqrt(sum));
       }
