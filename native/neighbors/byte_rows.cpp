@@ -2,6 +2,7 @@
 
 #include "kernels/dispatch.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 namespace acctsne {
@@ -26,10 +27,11 @@ std::optional<ByteRows> ByteRows::of(const PointSet<Data>& points, const Cells& 
   std::atomic<bool> all{true};
   team.for_chunks(cells.count(), [&](Size cell, int) {
     for (Size place = cells.begin(cell); place < cells.end(cell) && all; ++place) {
-      if (!kernels().of<Data>().to_bytes(points.row(cells.row(place)), points.features,
-                                         bytes.values_.get() + place * bytes.length_)) {
+      std::uint8_t* row = bytes.values_.get() + place * bytes.length_;
+      if (!kernels().of<Data>().to_bytes(points.row(cells.row(place)), points.features, row)) {
         all = false;
       }
+      std::fill(row + points.features, row + bytes.length_, std::uint8_t{0});
     }
   });
   return all ? std::optional<ByteRows>(std::move(bytes)) : std::nullopt;

@@ -24,7 +24,7 @@ public:
 
 private:
   ByteRows(Size rows, Size length)
-      : length_(length), values_(new std::uint8_t[static_cast<std::size_t>(rows * length)]()) {}
+      : length_(length), values_(new std::uint8_t[static_cast<std::size_t>(rows * length)]) {}
 
   Size length_;
   std::unique_ptr<std::uint8_t[]> values_;

@@ -15,10 +15,16 @@ template <typename Data>
 struct FullRows {
   const PointSet<Data>& points;
   const Cells& cells;
-  std::optional<ByteRows> bytes; // if all numbers are
+  std::optional<ByteRows> bytes; // if all numbers are, and they are asked for often enough
 
-  FullRows(const PointSet<Data>& points_, const Cells& cells_, ThreadTeam& team)
-      : points(points_), cells(cells_), bytes(ByteRows::of(points_, cells_, team)) {}
+  FullRows(const PointSet<Data>& points_, const Cells& cells_, Size queries, ThreadTeam& team)
+      : points(points_), cells(cells_) {
+    // For few queries among many points, as when recall is estimated, copies do not pay.
+    constexpr Size kPointsPerQuery = 32;
+    if (points.rows <= kPointsPerQuery * queries) {
+      bytes = ByteRows::of(points, cells, team);
+    }
+  }
   const Data* row(Size place) const { return points.row(cells.row(place)); }
 };
 
