@@ -38,7 +38,7 @@ def _folder(tmp_path: Path, X: Array, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def small(**parameters: Any) -> TSNE:
-    return TSNE(**{"perplexity": 10, "random_state": 0, "max_iter": 400, **parameters})
+    return TSNE(**{"perplexity": 10, "random_state": 0, "max_iter": 400, "tol": 0, **parameters})
 
 
 class PowerCut(Exception):  # noqa: N818
@@ -68,10 +68,11 @@ def assert_same_fit(one: TSNE, other: TSNE) -> None:
     {},
     {"schedule": "sklearn"},
     {"dtype": np.float64, "n_components": 3, "method": "barnes_hut", "dof": 0.5},
-    {"early_exaggeration_iter": "auto", "max_iter": 600},
+    {"early_exaggeration_iter": 130, "max_iter": 600},
+    {"init": "random", "momentum": 0.9, "learning_rate": 1e9},
     {"late_exaggeration": 2.0, "late_exaggeration_start": 330, "schedule": "sklearn"},
     {"init": np.random.default_rng(0).normal(size=(150, 2)), "random_state": None},
-    {"max_iter": 5000, "tol": 1e-3},
+    {"max_iter": 5000, "tol": 1e-6},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("every", [100, 37])
 def test_goes_on_to_the_same_bits(
@@ -91,12 +92,12 @@ def test_goes_on_to_the_same_bits(
 
 
 def test_what_the_stopping_rules_have_seen_is_kept_too(X: Array, path: Path) -> None:
-    # Steps too short to change a coordinate: no look is better than the first, after 150
+    # Steps too short to change a coordinate: no look is better than the first, after 120
     # iterations, and patience ends at the first look more than 250 later.
     still = {"learning_rate": 1e-20, "early_exaggeration_iter": 100, "min_grad_norm": 0}
     tsne = small(**still, n_iter_without_progress=250, max_iter=5000)
     cut_off(tsne, X, path, every=100, at=349)
-    assert Checkpoint(path, 100, True).fit(tsne, X).n_iter_ == 449
+    assert Checkpoint(path, 100, True).fit(tsne, X).n_iter_ == 379
 
 
 def test_the_recall_of_the_neighbours_is_kept_too(path: Path) -> None:
@@ -196,7 +197,16 @@ def test_parameters_are_checked(X: Array, path: Path) -> None:
 
 # The command line
 
-LONG = ["--max-iter", "20000", "--n-iter-without-progress", "20000", "--min-grad-norm", "0"]
+LONG = [
+    "--tol",
+    "0",
+    "--max-iter",
+    "20000",
+    "--n-iter-without-progress",
+    "20000",
+    "--min-grad-norm",
+    "0",
+]
 CHECKPOINT = ["--checkpoint", "fit.npz", "--checkpoint-every", "130", "--quiet"]
 
 

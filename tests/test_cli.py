@@ -20,7 +20,8 @@ from acctsne.cli import main, make_parser
 Array = npt.NDArray[Any]
 COMMAND = [sys.executable, "-m", "acctsne"]
 # The fewest iterations allowed, not all of them exaggerated.
-FAST = ["--max-iter", "250", "--early-exaggeration-iter", "100", "--seed", "0", "--quiet"]
+FAST = ["--max-iter", "250", "--tol", "0", "--early-exaggeration-iter", "100", "--seed", "0"]
+FAST += ["--quiet"]
 
 
 @pytest.fixture(name="folder")
@@ -39,7 +40,7 @@ def _folder(tmp_path: Path, digits: tuple[Array, Array], monkeypatch: pytest.Mon
 
 
 def expected(X: Array, **parameters: Any) -> Array:
-    tsne = TSNE(max_iter=250, early_exaggeration_iter=100, random_state=0, **parameters)
+    tsne = TSNE(max_iter=250, tol=0, early_exaggeration_iter=100, random_state=0, **parameters)
     fitted: Array = tsne.fit_transform(X)
     return fitted
 
@@ -96,6 +97,7 @@ def test_json_summary(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert summary["parameters"] == {
         "perplexity": 20,
         "max_iter": 250,
+        "tol": 0,
         "early_exaggeration_iter": 100,
         "random_state": 0,
     }

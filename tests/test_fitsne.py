@@ -184,9 +184,10 @@ def test_schedule() -> None:
     }
     phases = list(fitsne.schedule(settings))
     assert [phase.end for phase in phases] == [100, 250, 400, 750]
-    assert [phase.exaggeration for phase in phases] == [12, 12, 1, 2]
+    assert [phase.exaggeration for phase in phases] == [(12, 12), (12, 12), (1, 1), (2, 2)]
     assert [phase.momentum for phase in phases] == [0.5, 0.8, 0.8, 0.8]
-    assert {phase.learning_rate for phase in phases} == {50.0}
+    assert {phase.learning_rate for phase in phases} == {(50.0, 50.0)}
+    assert {phase.rule for phase in phases} == {"delta_bar_delta"}
     assert {phase.max_step for phase in phases} == {5.0}
 
 

@@ -30,7 +30,7 @@ def test_public_names() -> None:
 
 def test_fit_digits(some_digits: Digits) -> None:
     X, y = some_digits
-    tsne = TSNE(random_state=0, max_iter=300)
+    tsne = TSNE(random_state=0)
     embedding = tsne.fit_transform(X)
 
     assert embedding.shape == (400, 2)
@@ -40,7 +40,7 @@ def test_fit_digits(some_digits: Digits) -> None:
     np.testing.assert_array_equal(tsne.embedding_, embedding)
 
     assert 0 < tsne.kl_divergence_ < 2
-    assert tsne.n_iter_ == 299
+    assert 100 < tsne.n_iter_ < 500  # it ends when the map is done
     assert tsne.learning_rate_ > 0
     assert tsne.n_features_in_ == 64
     assert acctsne.quality.label_agreement(embedding, y) > 0.9
@@ -53,7 +53,7 @@ def test_fit_returns_the_estimator(some_digits: Digits) -> None:
 
 
 def test_timings_name_every_step(some_digits: Digits) -> None:
-    timings = TSNE(max_iter=250, method="barnes_hut").fit(some_digits[0]).timings_
+    timings = TSNE(max_iter=250, tol=0, method="barnes_hut").fit(some_digits[0]).timings_
     steps = {
         "knn",
         "bsp",

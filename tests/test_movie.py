@@ -30,7 +30,7 @@ def recorder() -> Recorder:
 
 def test_collects_the_frames_of_a_fit(some_digits: Digits) -> None:
     recorder = Recorder(every=50)
-    tsne = TSNE(callback=recorder, callback_every=25, max_iter=250).fit(some_digits[0])
+    tsne = TSNE(callback=recorder, callback_every=25, max_iter=250, tol=0).fit(some_digits[0])
     assert len(recorder) == 5
     last = recorder._frames[-1]
     assert last.iteration == 249

@@ -244,7 +244,7 @@ class TestInterrupt:
                     fired.append(True)
                     os.kill(os.getpid(), signal.SIGINT)
 
-            tsne = TSNE(max_iter=250, callback=callback).fit(data(0))
+            tsne = TSNE(max_iter=250, tol=0, callback=callback).fit(data(0))
         finally:
             signal.signal(signal.SIGINT, before)
         assert seen == [signal.SIGINT]

@@ -6,9 +6,11 @@
 #include "optimize/place.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <optional>
 
 namespace acctsne {
@@ -20,6 +22,14 @@ Method method_named(const std::string& name) {
   const auto* found = std::find(std::begin(kMethodNames), std::end(kMethodNames), name);
   require(found != std::end(kMethodNames), "unknown method");
   return static_cast<Method>(found - std::begin(kMethodNames));
+}
+
+constexpr const char* kRuleNames[] = {"delta_bar_delta", "heavy_ball"};
+
+StepRule rule_named(const std::string& name) {
+  const auto* found = std::find(std::begin(kRuleNames), std::end(kRuleNames), name);
+  require(found != std::end(kRuleNames), "unknown rule");
+  return static_cast<StepRule>(found - std::begin(kRuleNames));
 }
 
 template <typename Real>
@@ -66,13 +76,21 @@ public:
     });
   }
 
-  bool run(Size iterations, double exaggeration, double learning_rate, double momentum,
-           double max_step, std::vector<Size> report_every, const nb::object& callback,
-           const nb::object& progress, int threads) {
+  bool run(Size iterations, Size done, std::pair<double, double> exaggeration,
+           std::pair<double, double> learning_rate, const std::string& rule,
+           std::optional<double> momentum, double max_step, std::vector<Size> report_every,
+           const nb::object& callback, const nb::object& progress, int threads) {
     require(std::all_of(report_every.begin(), report_every.end(), [](Size n) { return n >= 1; }),
             "report_every must be positive");
-    const Phase phase{iterations, exaggeration, learning_rate,
-                      momentum,   max_step,     std::move(report_every)};
+    require(iterations >= 0 && done >= 0, "a run has a number of iterations");
+    const Phase phase{iterations,
+                      done,
+                      {exaggeration.first, exaggeration.second},
+                      {learning_rate.first, learning_rate.second},
+                      rule_named(rule),
+                      momentum,
+                      max_step,
+                      std::move(report_every)};
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
     const Observer observer = [&](const Report& report) {
       const nb::gil_scoped_acquire locked;
@@ -95,6 +113,8 @@ public:
     run_native(threads, [&](ThreadTeam& team) { kl = optimizer_->kl_divergence(team); });
     return kl;
   }
+
+  double kl_of_one_place() const { return optimizer_->kl_of_one_place(); }
 
   nb::tuple forces(int threads) {
     run_native(threads, [&](ThreadTeam& team) { optimizer_->evaluate(team); });
@@ -121,11 +141,14 @@ public:
     result["kept"] = to_numpy(std::move(state.kept), {kept_rows, dims_});
     result["iterations"] = state.iterations;
     result["relabelled_at"] = state.relabelled_at;
+    result["friction"] = state.friction.friction;
+    result["work"] = state.friction.work;
     return result;
   }
 
   void restore(Input2<Real> points, Input2<Real> updates, Input2<Real> gains, Input1<Real> mean,
-               Input1<PointId> order, Input2<Real> kept, Size iterations, Size relabelled_at) {
+               Input1<PointId> order, Input2<Real> kept, Size iterations, Size relabelled_at,
+               double friction, double work) {
     for (const Input2<Real>* array : {&points, &updates, &gains}) {
       require(array->shape(0) == rows_ && array->shape(1) == dims_, "the state does not fit");
     }
@@ -141,8 +164,17 @@ public:
     const auto copy = [](const auto& array) {
       return std::vector(array.data(), array.data() + array.size());
     };
-    optimizer_->restore({copy(points), copy(updates), copy(gains), copy(mean), copy(order),
-                         copy(kept), iterations, relabelled_at});
+    require(friction >= Friction::kLeast && friction <= Friction::kMost && std::isfinite(work),
+            "the state's friction is out of range");
+    optimizer_->restore({copy(points),
+                         copy(updates),
+                         copy(gains),
+                         copy(mean),
+                         copy(order),
+                         copy(kept),
+                         iterations,
+                         relabelled_at,
+                         {friction, work}});
   }
 
   nb::ndarray<nb::numpy, Real> points() const {
@@ -160,6 +192,14 @@ public:
     return result;
   }
   Size iterations() const { return optimizer_->iterations(); }
+  nb::dict restraint() const {
+    const Restraint& restraint = optimizer_->restraint();
+    nb::dict result;
+    result["braked"] = restraint.braked;
+    result["turned"] = restraint.turned;
+    result["lowered_rate"] = restraint.lowered_rate;
+    return result;
+  }
   nb::dict seconds() const {
     const StepSeconds& seconds = optimizer_->seconds();
     nb::dict result;
@@ -209,7 +249,8 @@ place(Input2<Real> map, Input2<PointId> neighbors, Input2<Real> weights, Input2<
   std::vector<Real> positions(initial.data(), initial.data() + initial.size());
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const Phase phase{iterations, exaggeration, learning_rate, momentum, max_step, {}};
+  const Phase phase{iterations,           0,        exaggeration, learning_rate,
+                    StepRule::heavy_ball, momentum, max_step,     {}};
   run_native(threads, poll, [&](ThreadTeam& team) {
     place_points<Real>({map.data(),
                         map_points,
@@ -249,20 +290,23 @@ void bind_optimizer(nb::module_& m, const char* name) {
            "indices"_a.noconvert(), "conditional"_a.noconvert(), "equal"_a, "initial"_a.noconvert(),
            "method"_a, "angle"_a, "force_error"_a, "exponent"_a = 1.0, "kernel_scale"_a = 1.0,
            "threads"_a = 1)
-      .def("run", &Bound::run, "iterations"_a, "exaggeration"_a, "learning_rate"_a, "momentum"_a,
-           "max_step"_a, "report_every"_a, "callback"_a.none(), "progress"_a.none(), "threads"_a)
+      .def("run", &Bound::run, "iterations"_a, "done"_a, "exaggeration"_a, "learning_rate"_a,
+           "rule"_a, "momentum"_a.none(), "max_step"_a, "report_every"_a, "callback"_a.none(),
+           "progress"_a.none(), "threads"_a)
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
+      .def_prop_ro("kl_of_one_place", &Bound::kl_of_one_place)
       .def("forces", &Bound::forces, "threads"_a)
       .def("rest", &Bound::rest)
       .def("hold", &Bound::hold, "fixed"_a.noconvert().none())
       .def("state", &Bound::state)
       .def("restore", &Bound::restore, "points"_a.noconvert(), "updates"_a.noconvert(),
            "gains"_a.noconvert(), "mean"_a.noconvert(), "order"_a.noconvert(), "kept"_a.noconvert(),
-           "iterations"_a, "relabelled_at"_a)
+           "iterations"_a, "relabelled_at"_a, "friction"_a, "work"_a)
       .def_prop_ro("points", &Bound::points, nb::rv_policy::move)
       .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
       .def_prop_ro("iterations", &Bound::iterations)
-      .def_prop_ro("seconds", &Bound::seconds);
+      .def_prop_ro("seconds", &Bound::seconds)
+      .def_prop_ro("restraint", &Bound::restraint);
 }
 
 } // namespace

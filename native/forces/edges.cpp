@@ -62,13 +62,14 @@ EdgeId end_of_edges(const Column* columns, EdgeId begin, EdgeId end, Size itself
 } // namespace
 
 template <typename Real>
-void Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order, bool half,
-                        ThreadTeam& team) {
+std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order,
+                                       bool half, ThreadTeam& team) {
   const std::vector<PointId> label = labels(order, team);
   std::vector<Row<Real>> rows(static_cast<std::size_t>(team.size()));
   const auto blocks = static_cast<std::size_t>(chunk_count(P.rows(), kJointBlockRows));
   std::vector<double> entropies(blocks, 0);
   std::vector<Real> largest(blocks, Real(0));
+  std::vector<double> row_sums(label.size(), 0);
   Store next(P.rows());
   P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
     Row<Real>& row = rows[static_cast<std::size_t>(worker)];
@@ -77,9 +78,12 @@ void Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order, bool
     const auto block = static_cast<std::size_t>(given.row / kJointBlockRows);
     entropies[block] += kernels().of<Real>().negative_entropy(
         given.values.data(), static_cast<Size>(given.values.size()));
+    double sum = 0;
     for (const Real value : given.values) {
       largest[block] = std::max(largest[block], value);
+      sum += static_cast<double>(value);
     }
+    row_sums[static_cast<std::size_t>(given.row)] = sum;
   });
   negative_entropy_ = std::accumulate(entropies.begin(), entropies.end(), 0.0);
 
@@ -104,6 +108,7 @@ void Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order, bool
   });
   order_.assign(order.begin(), order.end());
   edges_ = std::move(next);
+  return row_sums;
 }
 
 template <typename Real>

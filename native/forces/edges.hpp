@@ -19,8 +19,10 @@ template <typename Real>
 class Edges {
 public:
   // Takes the edges of P with its points relabelled: new point i is row order[i] of P. `half` asks
-  // for half precision, which is heeded where the CPU converts it and Real is float.
-  void build(JointRows<Real>& P, std::span<const PointId> order, bool half, ThreadTeam& team);
+  // for half precision, which is heeded where the CPU converts it and Real is float. Returns
+  // sum_j p_ij of each row of P, in P's order.
+  std::vector<double> build(JointRows<Real>& P, std::span<const PointId> order, bool half,
+                            ThreadTeam& team);
   // Relabels again: point i becomes row order[i] of P. Leaves the bits of a build with this order.
   void relabel(std::span<const PointId> order, ThreadTeam& team);
 

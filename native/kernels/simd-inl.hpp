@@ -95,6 +95,15 @@ struct Simd {
     }
   }
 
+  // Lanes 0 and 1 exchanged, 2 and 3, and so on.
+  static Vec swap_neighbors(Vec v) {
+    return swap_neighbors(v, std::make_integer_sequence<int, kLanes>{});
+  }
+  template <int... Lane>
+  static Vec swap_neighbors(Vec v, std::integer_sequence<int, Lane...>) {
+    return __builtin_shufflevector(v, v, (Lane ^ 1)...);
+  }
+
   // 1 / x to about the last bit, for x >= 1; practically 0 for infinity.
   static Vec reciprocal(Vec x) {
     // Newton's step makes infinity times zero of it otherwise.

@@ -33,6 +33,7 @@ inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
 #include "kernels/repulsive_exact-inl.hpp"
 #include "kernels/repulsive_tree-inl.hpp"
 #include "kernels/spline-inl.hpp"
+#include "kernels/step_rule-inl.hpp"
 #include "kernels/two_scale-inl.hpp"
 #include "kernels/update-inl.hpp"
 
@@ -62,7 +63,7 @@ constexpr RealKernels<Real> real_kernels() {
       repulsive_kernels<Real, FirstPower>(),
       repulsive_kernels<Real, AnyPower>(),
       {{update_points<Real, 1>, update_points<Real, 2>, update_points<Real, 3>},
-       any_update_points<Real>},
+       update_points<Real, kAnyDims>},
       fft_grid_to_spectrum<Real>,
       fft_convolve_slab<Real>,
       fft_spectrum_to_grid<Real>,

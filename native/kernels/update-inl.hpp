@@ -3,15 +3,8 @@
 //
 // Coordinates are worked on as one flat array, kLanes points (Dims vectors) at a time. Lane l of
 // the v-th of those vectors belongs to axis (v kLanes + l) mod Dims, always the same one, so sums
-// and bounds are kept per lane and sorted by axis in the end.
-
-// Delta-bar-delta constants of the original t-SNE, the same in every package.
-template <typename Real>
-struct GainRule {
-  static constexpr Real kIncrease = Real(0.2);
-  static constexpr Real kDecay = Real(0.8);
-  static constexpr Real kSmallest = Real(0.01);
-};
+// and bounds are kept per lane and sorted by axis in the end. The last few points, and points of
+// many axes, go one by one.
 
 inline void start_sums(int dims, UpdateSums sums) {
   for (int axis = 0; axis < dims; ++axis) {
@@ -20,6 +13,9 @@ inline void start_sums(int dims, UpdateSums sums) {
     sums.upper[axis] = -static_cast<double>(__builtin_inff());
   }
   sums.squared_gradient = 0;
+  sums.last_work = 0;
+  sums.next_work = 0;
+  sums.turned = 0;
 }
 
 template <typename Real, int Dims>
@@ -28,6 +24,9 @@ struct UpdateLanes {
   using Vec = typename S::Vec;
   Vec position[Dims] = {};
   Vec squared_gradient = {};
+  Vec last_work = {};
+  Vec next_work = {};
+  Vec turned = {};
   Vec lower[Dims];
   Vec upper[Dims];
 
@@ -47,10 +46,16 @@ struct UpdateLanes {
       }
       position[v] = Vec{};
     }
-    for (int lane = 0; lane < S::kLanes; ++lane) {
-      sums.squared_gradient += static_cast<double>(squared_gradient[lane]);
-    }
-    squared_gradient = Vec{};
+    const auto move = [](Vec& from, double& to) {
+      for (int lane = 0; lane < S::kLanes; ++lane) {
+        to += static_cast<double>(from[lane]);
+      }
+      from = Vec{};
+    };
+    move(squared_gradient, sums.squared_gradient);
+    move(last_work, sums.last_work);
+    move(next_work, sums.next_work);
+    move(turned, sums.turned);
   }
 
   void add_bounds(UpdateSums sums) const {
@@ -66,6 +71,34 @@ struct UpdateLanes {
   }
 };
 
+// Replaces the coordinates of kLanes points by their sum over each point's axes.
+template <typename Real, int Dims>
+inline void sum_over_axes(typename Simd<Real>::Vec* values) {
+  using S = Simd<Real>;
+  if constexpr (Dims == 2) {
+    for (int v = 0; v < Dims; ++v) {
+      values[v] += S::swap_neighbors(values[v]);
+    }
+  } else if constexpr (Dims > 2) {
+    Real flat[Dims * S::kLanes];
+    for (int v = 0; v < Dims; ++v) {
+      S::store(flat + v * S::kLanes, values[v]);
+    }
+    for (int i = 0; i < S::kLanes; ++i) {
+      Real sum = 0;
+      for (int axis = 0; axis < Dims; ++axis) {
+        sum += flat[i * Dims + axis];
+      }
+      for (int axis = 0; axis < Dims; ++axis) {
+        flat[i * Dims + axis] = sum;
+      }
+    }
+    for (int v = 0; v < Dims; ++v) {
+      values[v] = S::load(flat + v * S::kLanes);
+    }
+  }
+}
+
 // Shortens the steps of kLanes points that exceed the longest. Rare, so point by point.
 template <typename Real, int Dims>
 inline void clip_steps(Real max_step, typename Simd<Real>::Vec* steps) {
@@ -79,11 +112,9 @@ inline void clip_steps(Real max_step, typename Simd<Real>::Vec* steps) {
     for (int axis = 0; axis < Dims; ++axis) {
       length2 += flat[i * Dims + axis] * flat[i * Dims + axis];
     }
-    if (length2 > max_step * max_step) {
-      const Real shorten = max_step / static_cast<Real>(__builtin_sqrt(length2));
-      for (int axis = 0; axis < Dims; ++axis) {
-        flat[i * Dims + axis] *= shorten;
-      }
+    const Real shorter = shortened(length2, max_step);
+    for (int axis = 0; axis < Dims; ++axis) {
+      flat[i * Dims + axis] *= shorter;
     }
   }
   for (int v = 0; v < Dims; ++v) {
@@ -91,17 +122,68 @@ inline void clip_steps(Real max_step, typename Simd<Real>::Vec* steps) {
   }
 }
 
-template <typename Real, int Dims>
-void update_points(int, const UpdateParameters<Real>& parameters, Size begin, Size end,
-                   const Real* attractive, const Real* repulsive, Real* points, Real* updates,
-                   Real* gains, UpdateSums sums) {
+// Moves points [begin, end) one by one and adds to the sums.
+template <typename Real, StepRule Rule>
+void move_points(int dims, const UpdateParameters<Real>& parameters,
+                 const UpdateArrays<Real>& arrays, Size begin, Size end, UpdateSums sums) {
+  for (Size i = begin; i < end; ++i) {
+    const Size at = i * dims;
+    const auto gradient_of = [&](Size c) {
+      return parameters.attraction_scale * arrays.attractive[c] +
+             parameters.repulsion_scale * arrays.repulsive[c];
+    };
+    Real length2 = 0;
+    Real turn = 0;
+    Real growth = 0;
+    for (Size c = at; c < at + dims; ++c) {
+      const Real last = arrays.updates[c];
+      const Real gradient = gradient_of(c);
+      Real scaled = gradient;
+      if constexpr (Rule == StepRule::delta_bar_delta) {
+        arrays.gains[c] = DeltaBarDelta<Real>::gain(arrays.gains[c], last, gradient);
+        scaled = arrays.gains[c] * gradient;
+        sums.squared_gradient += static_cast<double>(scaled) * static_cast<double>(scaled);
+      } else {
+        scaled = arrays.gains[c] * arrays.preconditioner[c] * gradient;
+        sums.squared_gradient += static_cast<double>(gradient) * static_cast<double>(gradient);
+      }
+      const Real step = next_step(parameters.momentum, last, parameters.learning_rate, scaled);
+      sums.last_work += static_cast<double>(gradient) * static_cast<double>(last);
+      turn += step * last;
+      growth += step * step - last * last;
+      length2 += step * step;
+      arrays.updates[c] = step;
+    }
+    const Real shorter = shortened(length2, parameters.max_step);
+    for (int axis = 0; axis < dims; ++axis) {
+      const Size c = at + axis;
+      const Real shift = parameters.shift != nullptr ? parameters.shift[axis] : Real(0);
+      if constexpr (Rule == StepRule::heavy_ball) {
+        const Real gain = HeavyBall<Real>::gain(arrays.gains[c], turn, growth);
+        sums.turned += gain < arrays.gains[c] ? 1 : 0;
+        arrays.gains[c] = gain;
+      }
+      arrays.updates[c] *= shorter;
+      sums.next_work +=
+          static_cast<double>(gradient_of(c)) * static_cast<double>(arrays.updates[c]);
+      const Real moved = arrays.points[c] - shift + arrays.updates[c];
+      arrays.points[c] = moved;
+      const auto position = static_cast<double>(moved);
+      sums.position[axis] += position;
+      sums.lower[axis] = position < sums.lower[axis] ? position : sums.lower[axis];
+      sums.upper[axis] = position > sums.upper[axis] ? position : sums.upper[axis];
+    }
+  }
+}
+
+template <typename Real, int Dims, StepRule Rule>
+void move_groups(const UpdateParameters<Real>& parameters, const UpdateArrays<Real>& arrays,
+                 Size begin, Size end, UpdateSums sums) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
-  using Rule = GainRule<Real>;
   constexpr int kFlat = Dims * S::kLanes;
   constexpr int kGroupsPerFlush = 32;
 
-  start_sums(Dims, sums);
   Vec shift[Dims] = {};
   for (int v = 0; v < Dims && parameters.shift != nullptr; ++v) {
     for (int lane = 0; lane < S::kLanes; ++lane) {
@@ -112,23 +194,45 @@ void update_points(int, const UpdateParameters<Real>& parameters, Size begin, Si
   const Real longest_coordinate = parameters.max_step / Real(Dims);
 
   UpdateLanes<Real, Dims> lanes;
-  const auto update_group = [&](const Real* attraction, const Real* repulsion, Real* point,
-                                Real* update, Real* gain) {
+  int groups = 0;
+  Size at = begin * Dims;
+  for (; at + kFlat <= end * Dims; at += kFlat) {
+    Vec gradients[Dims];
     Vec steps[Dims];
+    Vec turn[Dims];
+    Vec growth[Dims];
     typename S::IntVec any_long = {};
     for (int v = 0; v < Dims; ++v) {
-      const Vec last = S::load(update + v * S::kLanes);
-      const Vec gradient = parameters.attraction_scale * S::load(attraction + v * S::kLanes) +
-                           parameters.repulsion_scale * S::load(repulsion + v * S::kLanes);
-      const Vec old_gain = S::load(gain + v * S::kLanes);
-      Vec new_gain =
-          last * gradient < Real(0) ? old_gain + Rule::kIncrease : old_gain * Rule::kDecay;
-      new_gain = new_gain > Rule::kSmallest ? new_gain : S::splat(Rule::kSmallest);
-      S::store(gain + v * S::kLanes, new_gain);
-      const Vec scaled = new_gain * gradient;
-      lanes.squared_gradient += scaled * scaled;
-      steps[v] = parameters.momentum * last - parameters.learning_rate * scaled;
+      const Size c = at + v * S::kLanes;
+      const Vec last = S::load(arrays.updates + c);
+      const Vec gain = S::load(arrays.gains + c);
+      gradients[v] = parameters.attraction_scale * S::load(arrays.attractive + c) +
+                     parameters.repulsion_scale * S::load(arrays.repulsive + c);
+      Vec scaled;
+      if constexpr (Rule == StepRule::delta_bar_delta) {
+        const Vec next_gain = DeltaBarDelta<Real>::gain(gain, last, gradients[v]);
+        S::store(arrays.gains + c, next_gain);
+        scaled = next_gain * gradients[v];
+        lanes.squared_gradient += scaled * scaled;
+      } else {
+        scaled = gain * S::load(arrays.preconditioner + c) * gradients[v];
+        lanes.squared_gradient += gradients[v] * gradients[v];
+      }
+      steps[v] = next_step(parameters.momentum, last, parameters.learning_rate, scaled);
+      lanes.last_work += gradients[v] * last;
+      turn[v] = steps[v] * last;
+      growth[v] = steps[v] * steps[v] - last * last;
       any_long |= (steps[v] > longest_coordinate) | (steps[v] < -longest_coordinate);
+    }
+    if constexpr (Rule == StepRule::heavy_ball) {
+      sum_over_axes<Real, Dims>(turn);
+      sum_over_axes<Real, Dims>(growth);
+      for (int v = 0; v < Dims; ++v) {
+        const Vec gain = S::load(arrays.gains + at + v * S::kLanes);
+        const Vec next_gain = HeavyBall<Real>::gain(gain, turn[v], growth[v]);
+        lanes.turned += next_gain < gain ? S::splat(1) : Vec{};
+        S::store(arrays.gains + at + v * S::kLanes, next_gain);
+      }
     }
     typename S::Int found = 0;
     for (int lane = 0; lane < S::kLanes; ++lane) {
@@ -138,19 +242,15 @@ void update_points(int, const UpdateParameters<Real>& parameters, Size begin, Si
       clip_steps<Real, Dims>(parameters.max_step, steps);
     }
     for (int v = 0; v < Dims; ++v) {
-      const Vec moved = S::load(point + v * S::kLanes) - shift[v] + steps[v];
-      S::store(update + v * S::kLanes, steps[v]);
-      S::store(point + v * S::kLanes, moved);
+      const Size c = at + v * S::kLanes;
+      const Vec moved = S::load(arrays.points + c) - shift[v] + steps[v];
+      S::store(arrays.updates + c, steps[v]);
+      S::store(arrays.points + c, moved);
+      lanes.next_work += gradients[v] * steps[v];
       lanes.position[v] += moved;
       lanes.lower[v] = moved < lanes.lower[v] ? moved : lanes.lower[v];
       lanes.upper[v] = moved > lanes.upper[v] ? moved : lanes.upper[v];
     }
-  };
-
-  Size at = begin * Dims;
-  int groups = 0;
-  for (; at + kFlat <= end * Dims; at += kFlat) {
-    update_group(attractive + at, repulsive + at, points + at, updates + at, gains + at);
     if (++groups == kGroupsPerFlush) {
       lanes.flush(sums);
       groups = 0;
@@ -158,70 +258,24 @@ void update_points(int, const UpdateParameters<Real>& parameters, Size begin, Si
   }
   lanes.flush(sums);
   lanes.add_bounds(sums);
-
-  // The last few points: a group filled up with copies of the first of them, whose sums are then
-  // taken point by point.
-  const Size left = end * Dims - at;
-  if (left > 0) {
-    const Real* given[] = {attractive + at, repulsive + at, points + at, updates + at, gains + at};
-    Real copies[5][kFlat];
-    for (int array = 0; array < 5; ++array) {
-      for (int i = 0; i < kFlat; ++i) {
-        copies[array][i] = given[array][i < left ? i : i % Dims];
-      }
-    }
-    lanes = UpdateLanes<Real, Dims>();
-    update_group(copies[0], copies[1], copies[2], copies[3], copies[4]);
-    lanes.add_bounds(sums);
-    for (Size i = 0; i < left; ++i) {
-      const Real gradient =
-          parameters.attraction_scale * copies[0][i] + parameters.repulsion_scale * copies[1][i];
-      const auto scaled = static_cast<double>(copies[4][i] * gradient);
-      sums.squared_gradient += scaled * scaled;
-      sums.position[i % Dims] += static_cast<double>(copies[2][i]);
-      points[at + i] = copies[2][i];
-      updates[at + i] = copies[3][i];
-      gains[at + i] = copies[4][i];
-    }
-  }
+  move_points<Real, Rule>(Dims, parameters, arrays, at / Dims, end, sums);
 }
 
-// The same for any number of axes, point by point: beside the repulsion of so many axes this takes
-// no time.
-template <typename Real>
-void any_update_points(int dims, const UpdateParameters<Real>& parameters, Size begin, Size end,
-                       const Real* attractive, const Real* repulsive, Real* points, Real* updates,
-                       Real* gains, UpdateSums sums) {
-  using Rule = GainRule<Real>;
-  start_sums(dims, sums);
-  double squared_gradient = 0;
-  for (Size i = begin; i < end; ++i) {
-    const Size at = i * dims;
-    Real length2 = 0;
-    for (Size c = at; c < at + dims; ++c) {
-      const Real gradient =
-          parameters.attraction_scale * attractive[c] + parameters.repulsion_scale * repulsive[c];
-      const Real gain =
-          updates[c] * gradient < Real(0) ? gains[c] + Rule::kIncrease : gains[c] * Rule::kDecay;
-      gains[c] = gain > Rule::kSmallest ? gain : Rule::kSmallest;
-      const Real scaled = gains[c] * gradient;
-      squared_gradient += static_cast<double>(scaled) * static_cast<double>(scaled);
-      updates[c] = parameters.momentum * updates[c] - parameters.learning_rate * scaled;
-      length2 += updates[c] * updates[c];
+template <typename Real, int Dims>
+void update_points(int any_dims, const UpdateParameters<Real>& parameters,
+                   const UpdateArrays<Real>& arrays, Size begin, Size end, UpdateSums sums) {
+  const auto update = [&]<StepRule Rule>() {
+    if constexpr (Dims == kAnyDims) {
+      start_sums(any_dims, sums);
+      move_points<Real, Rule>(any_dims, parameters, arrays, begin, end, sums);
+    } else {
+      start_sums(Dims, sums);
+      move_groups<Real, Dims, Rule>(parameters, arrays, begin, end, sums);
     }
-    const Real shorten = length2 > parameters.max_step * parameters.max_step
-                             ? parameters.max_step / static_cast<Real>(__builtin_sqrt(length2))
-                             : Real(1);
-    for (int axis = 0; axis < dims; ++axis) {
-      const Real shift = parameters.shift != nullptr ? parameters.shift[axis] : Real(0);
-      updates[at + axis] *= shorten;
-      const Real moved = points[at + axis] - shift + updates[at + axis];
-      points[at + axis] = moved;
-      const auto position = static_cast<double>(moved);
-      sums.position[axis] += position;
-      sums.lower[axis] = position < sums.lower[axis] ? position : sums.lower[axis];
-      sums.upper[axis] = position > sums.upper[axis] ? position : sums.upper[axis];
-    }
+  };
+  if (parameters.rule == StepRule::delta_bar_delta) {
+    update.template operator()<StepRule::delta_bar_delta>();
+  } else {
+    update.template operator()<StepRule::heavy_ball>();
   }
-  sums.squared_gradient = squared_gradient;
 }

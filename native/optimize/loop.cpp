@@ -3,7 +3,7 @@
 // 1. a few times per run: points, P and state relabelled by the layout's Morton order
 // 2. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs
 // 3. attractive: one pass over P (step 5)
-// 4. update: gains, momentum, step, recentring, bounds
+// 4. update: momentum, step, recentring, bounds; then how much momentum the next one may have
 // 5. now and then: KL divergence and a report to the observer, who may stop
 #include "optimize/loop.hpp"
 
@@ -41,15 +41,16 @@ public:
     attractive_.resize(layout_.points.size());
     repulsive_.resize(layout_.points.size());
     relabel_points(team);
-    edges_.build(P, layout_.order, /*half=*/true, team);
+    preconditioner_ = preconditioner_of(edges_.build(P, layout_.order, /*half=*/true, team));
     edges_fit_ = true;
+    precondition_layout(layout_, std::span<const Real>(preconditioner_));
   }
 
   bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) override {
     const auto is_due = [this](Size every) { return this->iterations() % every == 0; };
     for (Size i = 0; i < phase.iterations; ++i) {
       evaluate(team);
-      const double gradient_norm = step(phase, team);
+      const double gradient_norm = step(phase, phase.part(i), team);
       if (observer && std::ranges::any_of(phase.report_every, is_due)) {
         const Size iteration = this->iterations() - 1;
         if (observer({iteration, kl_divergence(team), gradient_norm})) {
@@ -61,7 +62,10 @@ public:
     return true;
   }
 
-  void rest() override { rest_layout(layout_); }
+  void rest() override {
+    rest_layout(layout_);
+    friction_ = Friction();
+  }
 
   void hold(std::span<const std::uint8_t> fixed) override { hold_points(layout_, fixed); }
 
@@ -74,6 +78,7 @@ public:
     state.order = layout_.order;
     state.iterations = this->iterations();
     state.relabelled_at = relabelled_at_;
+    state.friction = friction_.state();
     const std::span<const Real> kept = repulsion_->kept();
     if (!kept.empty()) {
       state.kept = in_row_order(layout_, {kept.begin(), kept.end()});
@@ -85,6 +90,7 @@ public:
     start_layout(layout_, state.points.data(), layout_.size());
     layout_.updates = state.updates;
     layout_.gains = state.gains;
+    precondition_layout(layout_, std::span<const Real>(preconditioner_));
     ThreadTeam alone(1);
     relabel_layout(layout_, state.order, alone);
     layout_.mean = state.mean;
@@ -96,6 +102,7 @@ public:
     repulsion_->keep(kept, alone);
     this->iterations_.store(state.iterations, std::memory_order_relaxed);
     relabelled_at_ = state.relabelled_at;
+    friction_.restore(state.friction);
     edges_fit_ = false;
     evaluated_at_ = -1;
   }
@@ -122,6 +129,11 @@ public:
         cross_entropy(edges_, layout_.points.data(), layout_.dims, partials_, team);
     return std::max(0.0, edges_.negative_entropy() + similarity_.exponent * cross +
                              std::log(std::max(z_, kSmallestZ)));
+  }
+
+  double kl_of_one_place() const override {
+    const auto n = static_cast<double>(layout_.size());
+    return edges_.negative_entropy() + std::log(std::max(n * (n - 1), 1.0));
   }
 
   std::vector<Real> points() const override {
@@ -165,23 +177,58 @@ private:
     edges_fit_ = false;
   }
 
-  double step(const Phase& phase, ThreadTeam& team) {
+  // The inverse of each point's stiffness, which the attraction to its neighbours makes: one for
+  // the mean point. Not above kMostMobile, lest a point that hardly anyone is drawn to runs away.
+  static std::vector<Real> preconditioner_of(const std::vector<double>& row_sums) {
+    constexpr double kMostMobile = 4;
+    const auto n = static_cast<double>(row_sums.size());
+    std::vector<Real> result(row_sums.size());
+    std::ranges::transform(row_sums, result.begin(), [n](double sum) {
+      return static_cast<Real>(1 / std::max(n * sum, 1 / kMostMobile));
+    });
+    return result;
+  }
+
+  // The learning rate of the heavy ball, which no map follows beyond N / exaggeration: the
+  // attraction's stiffest modes then swing with a factor of 4 to 5 from step to step, and it is
+  // only the distance of neighbours that keeps them in check.
+  double bearable(double learning_rate, double exaggeration) {
+    const double most = static_cast<double>(layout_.size()) / exaggeration;
+    // Beyond rounding.
+    if (learning_rate <= 1.0001 * most) {
+      return learning_rate;
+    }
+    this->restraint_.lowered_rate = std::max(this->restraint_.lowered_rate, most);
+    return most;
+  }
+
+  double step(const Phase& phase, double part, ThreadTeam& team) {
     const StepTimer timer(this->seconds_.update);
     UpdateParameters<Real> parameters{};
     // A step in y of -learning_rate times the gradient, divided by the unit.
     const double unit = similarity_.unit();
     const double gradient_factor = 4 * similarity_.gradient_scale() / unit;
+    const double exaggeration = phase.exaggeration.at(part);
+    double learning_rate = phase.learning_rate.at(part);
+    if (phase.rule == StepRule::heavy_ball) {
+      learning_rate = bearable(learning_rate, exaggeration);
+    }
+    parameters.rule = phase.rule;
     parameters.attraction_scale =
-        static_cast<Real>(std::min(gradient_factor * phase.exaggeration, kLargestFactor));
+        static_cast<Real>(std::min(gradient_factor * exaggeration, kLargestFactor));
     parameters.repulsion_scale = static_cast<Real>(-gradient_factor / std::max(z_, kSmallestZ));
-    parameters.learning_rate = static_cast<Real>(std::min(phase.learning_rate, kLargestFactor));
-    parameters.momentum = static_cast<Real>(phase.momentum);
+    parameters.learning_rate = static_cast<Real>(std::min(learning_rate, kLargestFactor));
+    parameters.momentum = static_cast<Real>(phase.momentum.value_or(friction_.momentum()));
     parameters.max_step = static_cast<Real>(std::min(phase.max_step / unit, kLongestStep));
-    const double gradient_norm =
+    const UpdateTotals totals =
         update_layout(layout_, parameters, attractive_.data(), repulsive_.data(), sums_, team);
+    if (friction_.adapt(totals.last_work, totals.next_work) && !phase.momentum) {
+      ++this->restraint_.braked;
+    }
+    this->restraint_.turned += totals.turned;
     this->iterations_.fetch_add(1, std::memory_order_relaxed);
     ++this->by_method_[static_cast<int>(repulsion_->used())];
-    return unit * gradient_norm;
+    return unit * totals.gradient_norm;
   }
 
   // Guards the division when points have flown so far apart that Z vanishes.
@@ -205,6 +252,8 @@ private:
   double z_ = 0;
   std::vector<double> partials_;
   std::vector<double> sums_;
+  std::vector<Real> preconditioner_; // of each row of P
+  Friction friction_;
 };
 
 } // namespace

@@ -6,6 +6,8 @@
 #include "acctsne/types.hpp"
 #include "affinities/joint_rows.hpp"
 #include "forces/repulsive.hpp"
+#include "optimize/friction.hpp"
+#include "optimize/phase.hpp"
 
 #include <functional>
 #include <memory>
@@ -14,20 +16,17 @@
 
 namespace acctsne {
 
-// A run of iterations with the same settings.
-struct Phase {
-  Size iterations = 0;
-  double exaggeration = 1;   // P times this
-  double learning_rate = 50; // in scikit-learn's unit: the gradient carries its factor 4
-  double momentum = 0.8;
-  double max_step = 5;            // longest step of a point; infinity for none
-  std::vector<Size> report_every; // reports come after multiples of each of these iterations
-};
-
 struct Report {
   Size iteration;       // the last one finished, counted from 0 since the optimiser was made
   double kl_divergence; // of the positions that it led to
   double gradient_norm; // of the gradient that it followed
+};
+
+// What has kept a run from swinging or flying apart since the optimiser was made.
+struct Restraint {
+  Size braked = 0;   // iterations in which the objective rose, so that friction did
+  double turned = 0; // steps of single points that turned round and grew, so that their gain fell
+  double lowered_rate = 0; // the largest learning rate that was used in place of a larger one
 };
 
 // Sees the reports that the phase asks for; returning true ends the phase.
@@ -45,6 +44,7 @@ struct OptimizerState {
   std::vector<Real> kept;     // positions that the repulsion still depends on, or none
   Size iterations = 0;
   Size relabelled_at = -1; // the iteration that made the numbering
+  Friction::State friction;
 };
 
 // One embedding being optimised.
@@ -56,7 +56,7 @@ public:
   // Runs a phase; returns false if the observer ended it. Cancelled passes through with the layout
   // of the last finished iteration in place.
   virtual bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) = 0;
-  // Forgets momentum and gains.
+  // Forgets momentum, friction and gains.
   virtual void rest() = 0;
   // Holds the points where `fixed` (one value a row of P) is not zero; an empty span lets all go.
   virtual void hold(std::span<const std::uint8_t> fixed) = 0;
@@ -67,6 +67,8 @@ public:
   virtual void evaluate(ThreadTeam& team) = 0;
   // KL divergence at the present positions, with the method's own Z.
   virtual double kl_divergence(ThreadTeam& team) = 0;
+  // That of a map with all points in one place, which says nothing about P.
+  virtual double kl_of_one_place() const = 0;
 
   // points x dims, in the order of P's rows.
   virtual std::vector<Real> points() const = 0;
@@ -78,12 +80,14 @@ public:
 
   Size iterations() const { return iterations_.load(std::memory_order_relaxed); }
   const StepSeconds& seconds() const { return seconds_; }
+  const Restraint& restraint() const { return restraint_; }
   // Finished iterations by the method that computed their repulsion.
   Size iterations_by(Method method) const { return by_method_[static_cast<int>(method)]; }
 
 protected:
   std::atomic<Size> iterations_{0}; // finished ones; another thread may look
   StepSeconds seconds_;
+  Restraint restraint_;
   Size by_method_[kMethods] = {};
 };
 

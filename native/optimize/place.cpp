@@ -15,10 +15,7 @@ namespace {
 // New points of one task: a millisecond or so of work.
 constexpr Size kPointsPerChunk = 32;
 
-// The rule of gains as in kernels/update-inl.hpp.
-constexpr double kGainUp = 0.2;
-constexpr double kGainDown = 0.8;
-constexpr double kSmallestGain = 0.01;
+#include "kernels/step_rule-inl.hpp"
 
 // Zeros, one an axis.
 template <typename Real, int Dims>
@@ -38,9 +35,9 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
   const double unit = similarity.unit();
   const auto factor = static_cast<Real>(4 * similarity.gradient_scale() / unit);
   const auto max_step = static_cast<Real>(phase.max_step / unit);
-  const auto rate = static_cast<Real>(phase.learning_rate);
-  const auto momentum = static_cast<Real>(phase.momentum);
-  const auto exaggeration = static_cast<Real>(phase.exaggeration);
+  const auto rate = static_cast<Real>(phase.learning_rate.first);
+  const auto momentum = static_cast<Real>(phase.momentum.value());
+  const auto exaggeration = static_cast<Real>(phase.exaggeration.first);
   const PointId* neighbors = request.neighbors + point * request.k;
   const Real* weights = request.weights + point * request.k;
 
@@ -48,14 +45,13 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
   Real* position = request.positions + point * dims;
   auto u = zeros<Real, Dims>(dims);
   auto update = u;
-  auto gain = u;
   auto difference = u;
   auto pull = u;
   auto push = u;
   for (int axis = 0; axis < dims; ++axis) {
     u[axis] = static_cast<Real>(static_cast<double>(position[axis]) / unit);
-    gain[axis] = 1;
   }
+  Real gain = 1;
   for (Size iteration = 0; iteration < phase.iterations; ++iteration) {
     std::fill(pull.begin(), pull.end(), Real(0));
     for (Size e = 0; e < request.k; ++e) {
@@ -72,17 +68,19 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
     }
     const double z = std::max(field.at(u.data(), push.data()), 1e-30);
     Real length2 = 0;
+    Real turn = 0;
+    Real growth = 0;
     for (int axis = 0; axis < dims; ++axis) {
       const Real gradient = factor * (exaggeration * pull[axis] -
                                       static_cast<Real>(static_cast<double>(push[axis]) / z));
-      const bool onward = gradient * update[axis] < 0;
-      const auto new_gain = onward ? gain[axis] + static_cast<Real>(kGainUp)
-                                   : gain[axis] * static_cast<Real>(kGainDown);
-      gain[axis] = std::max(new_gain, static_cast<Real>(kSmallestGain));
-      update[axis] = momentum * update[axis] - rate * gain[axis] * gradient;
+      const Real last = update[axis];
+      update[axis] = next_step(momentum, last, rate, gain * gradient);
+      turn += update[axis] * last;
+      growth += update[axis] * update[axis] - last * last;
       length2 += update[axis] * update[axis];
     }
-    const Real shorter = length2 > max_step * max_step ? max_step / std::sqrt(length2) : Real(1);
+    gain = HeavyBall<Real>::gain(gain, turn, growth);
+    const Real shorter = shortened(length2, max_step);
     for (int axis = 0; axis < dims; ++axis) {
       update[axis] *= shorter;
       u[axis] += update[axis];

@@ -4,7 +4,7 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "forces/repulsive.hpp"
-#include "optimize/loop.hpp"
+#include "optimize/phase.hpp"
 
 #include <atomic>
 
@@ -21,7 +21,7 @@ struct PlacementRequest {
   Size k;
   Real* positions; // in and out: count x dims
   RepulsionOptions options;
-  Phase phase;                       // its checks and callbacks play no part
+  Phase phase;                       // with a momentum; its rule and its reports play no part
   std::atomic<Size>* done = nullptr; // counts finished points, for a progress bar
 };
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr Size kPointsPerChunk = 4096;
 
-// Joins the sums of all chunks. Returns that of the squared gradient.
+// Joins the sums of all chunks.
 template <typename Real>
-double join_sums(Layout<Real>& layout, std::vector<double>& sums) {
+UpdateTotals join_sums(Layout<Real>& layout, std::vector<double>& sums) {
   const int dims = layout.dims;
   const UpdateSums all(sums.data(), dims);
   const auto size = static_cast<std::size_t>(UpdateSums::size(dims));
@@ -27,13 +27,16 @@ double join_sums(Layout<Real>& layout, std::vector<double>& sums) {
       all.upper[axis] = std::max(all.upper[axis], part.upper[axis]);
     }
     all.squared_gradient += part.squared_gradient;
+    all.last_work += part.last_work;
+    all.next_work += part.next_work;
+    all.turned += part.turned;
   }
   for (std::size_t axis = 0; axis < layout.mean.size(); ++axis) {
     layout.mean[axis] = static_cast<Real>(all.position[axis] / static_cast<double>(layout.size()));
     layout.lower[axis] = static_cast<Real>(all.lower[axis]);
     layout.upper[axis] = static_cast<Real>(all.upper[axis]);
   }
-  return all.squared_gradient;
+  return {std::sqrt(all.squared_gradient), all.last_work, all.next_work, all.turned / dims};
 }
 
 } // namespace
@@ -47,6 +50,7 @@ void start_layout(Layout<Real>& layout, const Real* points, Size count) {
   for (std::vector<Real>* values : {&layout.lower, &layout.upper, &layout.mean}) {
     values->resize(static_cast<std::size_t>(dims));
   }
+  layout.preconditioner.assign(layout.points.size(), Real(1));
   rest_layout(layout);
   std::vector<double> numbers(static_cast<std::size_t>(UpdateSums::size(dims)));
   const UpdateSums sums(numbers.data(), dims);
@@ -69,7 +73,8 @@ void relabel_layout(Layout<Real>& layout, const std::vector<PointId>& order, Thr
   const Size count = layout.size();
   const int dims = layout.dims;
   std::vector<Real> moved(layout.points.size());
-  for (std::vector<Real>* values : {&layout.points, &layout.updates, &layout.gains}) {
+  for (std::vector<Real>* values :
+       {&layout.points, &layout.updates, &layout.gains, &layout.preconditioner}) {
     parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
       for (Size i = begin; i < end; ++i) {
         const Real* from = values->data() + Size{order[static_cast<std::size_t>(i)]} * dims;
@@ -102,6 +107,15 @@ std::vector<Real> in_row_order(const Layout<Real>& layout, const std::vector<Rea
 }
 
 template <typename Real>
+void precondition_layout(Layout<Real>& layout, std::span<const Real> of_rows) {
+  const auto dims = static_cast<std::size_t>(layout.dims);
+  for (std::size_t i = 0; i < layout.order.size(); ++i) {
+    const Real value = of_rows[static_cast<std::size_t>(layout.order[i])];
+    std::fill_n(layout.preconditioner.data() + i * dims, dims, value);
+  }
+}
+
+template <typename Real>
 void rest_layout(Layout<Real>& layout) {
   layout.updates.assign(layout.points.size(), Real(0));
   layout.gains.assign(layout.points.size(), Real(1));
@@ -120,8 +134,9 @@ void hold_points(Layout<Real>& layout, std::span<const std::uint8_t> fixed) {
 }
 
 template <typename Real>
-double update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters, Real* attractive,
-                     Real* repulsive, std::vector<double>& sums, ThreadTeam& team) {
+UpdateTotals update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters,
+                           Real* attractive, Real* repulsive, std::vector<double>& sums,
+                           ThreadTeam& team) {
   const ThreadTeam::Uninterrupted to_the_end(team);
   const int dims = layout.dims;
   const bool some_fixed = !layout.fixed.empty();
@@ -130,6 +145,12 @@ double update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters, Re
   const Size sums_per_chunk = UpdateSums::size(dims);
   sums.resize(static_cast<std::size_t>(chunk_count(count, kPointsPerChunk) * sums_per_chunk));
   const auto kernel = kernels().of<Real>().update_points.of(dims);
+  const UpdateArrays<Real> arrays{attractive,
+                                  repulsive,
+                                  layout.preconditioner.data(),
+                                  layout.points.data(),
+                                  layout.updates.data(),
+                                  layout.gains.data()};
   parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; some_fixed && i < end; ++i) {
       if (layout.fixed[static_cast<std::size_t>(i)] != 0) {
@@ -137,21 +158,21 @@ double update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters, Re
         std::fill_n(repulsive + i * dims, dims, Real(0));
       }
     }
-    kernel(dims, parameters, begin, end, attractive, repulsive, layout.points.data(),
-           layout.updates.data(), layout.gains.data(),
+    kernel(dims, parameters, arrays, begin, end,
            {sums.data() + begin / kPointsPerChunk * sums_per_chunk, dims});
   });
-  return std::sqrt(join_sums(layout, sums));
+  return join_sums(layout, sums);
 }
 
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \
   template void start_layout(Layout<Real>&, const Real*, Size);                                    \
   template void relabel_layout(Layout<Real>&, const std::vector<PointId>&, ThreadTeam&);           \
   template std::vector<Real> in_row_order(const Layout<Real>&, const std::vector<Real>&);          \
+  template void precondition_layout(Layout<Real>&, std::span<const Real>);                         \
   template void rest_layout(Layout<Real>&);                                                        \
   template void hold_points(Layout<Real>&, std::span<const std::uint8_t>);                         \
-  template double update_layout(Layout<Real>&, UpdateParameters<Real>, Real*, Real*,               \
-                                std::vector<double>&, ThreadTeam&);
+  template UpdateTotals update_layout(Layout<Real>&, UpdateParameters<Real>, Real*, Real*,         \
+                                      std::vector<double>&, ThreadTeam&);
 ACCTSNE_INSTANTIATE(float)
 ACCTSNE_INSTANTIATE(double)
 

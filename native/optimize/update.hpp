@@ -18,9 +18,10 @@ struct Layout {
   explicit Layout(int dims_) : dims(dims_) {}
 
   int dims;
-  std::vector<Real> points;  // these three: points x dims
+  std::vector<Real> points;  // these four: points x dims
   std::vector<Real> updates; // the last step of each coordinate
   std::vector<Real> gains;
+  std::vector<Real> preconditioner;
   std::vector<PointId> order;
   std::vector<std::uint8_t> fixed; // not zero where a point is held in place; empty if none is
   std::vector<Real> lower;         // these three: one value an axis
@@ -30,7 +31,15 @@ struct Layout {
   Size size() const { return static_cast<Size>(order.size()); }
 };
 
-// Starts a layout from the given positions, at rest.
+// What an update sums over all points.
+struct UpdateTotals {
+  double gradient_norm;
+  double last_work; // these three as in UpdateSums
+  double next_work;
+  double turned;
+};
+
+// Starts a layout from the given positions, at rest, with a preconditioner of 1.
 template <typename Real>
 void start_layout(Layout<Real>& layout, const Real* points, Size count);
 
@@ -42,6 +51,10 @@ void relabel_layout(Layout<Real>& layout, const std::vector<PointId>& order, Thr
 template <typename Real>
 std::vector<Real> in_row_order(const Layout<Real>& layout, const std::vector<Real>& values);
 
+// Takes the preconditioner of each row of P: how far a point moves, other things being equal.
+template <typename Real>
+void precondition_layout(Layout<Real>& layout, std::span<const Real> of_rows);
+
 // Forgets momentum and gains, as scikit-learn does after early exaggeration.
 template <typename Real>
 void rest_layout(Layout<Real>& layout);
@@ -51,13 +64,13 @@ void rest_layout(Layout<Real>& layout);
 template <typename Real>
 void hold_points(Layout<Real>& layout, std::span<const std::uint8_t> fixed);
 
-// One fused pass: gradient, gains, momentum, step clip, recentring, bounds. Returns the gradient's
-// norm. The positions are centred on the mean that they had before the step, which keeps them
-// within one step's mean of the origin. Held points stay exactly where they are, so that there is
-// no recentring then; their forces are set to zero. `sums` is scratch memory that keeps its
-// capacity from call to call.
+// One fused pass: gradient, gains, momentum, step clip, recentring, bounds. The positions are
+// centred on the mean that they had before the step, which keeps them within one step's mean of the
+// origin. Held points stay exactly where they are, so that there is no recentring then; their
+// forces are set to zero. `sums` is scratch memory that keeps its capacity from call to call.
 template <typename Real>
-double update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters, Real* attractive,
-                     Real* repulsive, std::vector<double>& sums, ThreadTeam& team);
+UpdateTotals update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters,
+                           Real* attractive, Real* repulsive, std::vector<double>& sums,
+                           ThreadTeam& team);
 
 } // namespace acctsne

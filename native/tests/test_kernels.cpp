@@ -275,121 +275,160 @@ TEST(update_points_match_the_rule) {
   constexpr Size kCount = 103;
   constexpr Size kBegin = 2;
   constexpr Size kEnd = 101;
-  for_levels([] {
-    for_reals_and_any_dims([]<typename Real, int Dims>() {
+  const auto check_rule = []<typename Real, int Dims>(StepRule rule, const auto kernel) {
+    const bool heavy = rule == StepRule::heavy_ball;
+    std::mt19937_64 random(5);
+    std::normal_distribution<double> normal;
+    const auto draw = [&](double scale) {
+      std::vector<Real> values(at(kCount * Dims));
+      for (Real& value : values) {
+        value = static_cast<Real>(scale * normal(random));
+      }
+      return values;
+    };
+    const std::vector<Real> attractive = draw(1e-3);
+    const std::vector<Real> repulsive = draw(10);
+    const std::vector<Real> points = draw(20);
+    std::vector<Real> updates = draw(1);
+    std::vector<Real> gains = draw(1);
+    std::vector<Real> preconditioner = draw(1);
+    for (std::size_t i = 0; i < gains.size(); ++i) {
+      gains[i] = i % 4 == 0 ? Real(0.011) : std::abs(gains[i]) + Real(0.1); // some near the floor
+      if (heavy) {
+        gains[i] = std::min(gains[i], Real(0.99)); // some near the ceiling, none above it
+      }
+      updates[i] = i % 9 == 0 ? Real(0) : updates[i];
+      preconditioner[i] = std::abs(preconditioner[i]) + Real(0.5);
+    }
+    UpdateParameters<Real> parameters{};
+    parameters.rule = rule;
+    parameters.attraction_scale = 48;
+    parameters.repulsion_scale = Real(-4.0 / 900);
+    parameters.learning_rate = 50;
+    parameters.momentum = Real(0.8);
+    parameters.max_step = 3; // clips some of the points
+    std::vector<Real> shift;
+    for (int axis = 0; axis < Dims; ++axis) {
+      shift.push_back(Real(0.5) - static_cast<Real>(axis % 3));
+    }
+    parameters.shift = shift.data();
+
+    std::vector<Real> new_points = points;
+    std::vector<Real> new_updates = updates;
+    std::vector<Real> new_gains = gains;
+    std::vector<double> numbers(at(UpdateSums::size(Dims)), -77.0);
+    const UpdateSums sums(numbers.data(), Dims);
+    kernel(Dims, parameters,
+           {attractive.data(), repulsive.data(), preconditioner.data(), new_points.data(),
+            new_updates.data(), new_gains.data()},
+           kBegin, kEnd, sums);
+
+    const double epsilon = static_cast<double>(kEpsilon<Real>);
+    double squared_gradient = 0;
+    double last_work = 0;
+    double next_work = 0;
+    double work_size = 0;
+    Size clipped = 0;
+    Size limited = 0;
+    Size turned = 0;
+    for (Size i = 0; i < kCount; ++i) {
+      double step[Dims];
+      double error[Dims];
+      double gain[Dims];
+      double gradients[Dims];
+      double step2 = 0;
+      double turn = 0;
+      double growth = 0;
+      for (int axis = 0; axis < Dims; ++axis) {
+        const std::size_t c = at(i * Dims + axis);
+        const double pull =
+            static_cast<double>(parameters.attraction_scale) * static_cast<double>(attractive[c]);
+        const double push =
+            static_cast<double>(parameters.repulsion_scale) * static_cast<double>(repulsive[c]);
+        const double gradient = pull + push;
+        const auto update = static_cast<double>(updates[c]);
+        const auto old_gain = static_cast<double>(gains[c]);
+        gain[axis] = heavy
+                         ? old_gain
+                         : std::max(update * gradient < 0 ? old_gain + 0.2 : old_gain * 0.8, 0.01);
+        const double factor =
+            50 * gain[axis] * (heavy ? static_cast<double>(preconditioner[c]) : 1.0);
+        step[axis] = 0.8 * update - factor * gradient;
+        step2 += step[axis] * step[axis];
+        turn += step[axis] * update;
+        growth += step[axis] * step[axis] - update * update;
+        gradients[axis] = gradient;
+        // The sum pull + push may cancel: its error is that of its parts.
+        error[axis] = 8 * epsilon * (std::abs(update) + factor * (std::abs(pull) + std::abs(push)));
+        if (i >= kBegin && i < kEnd) {
+          const double scale = heavy ? 1 : gain[axis];
+          squared_gradient += scale * scale * gradient * gradient;
+          last_work += gradient * update;
+        }
+      }
+      const double length = std::sqrt(step2);
+      const double shorten = length > 3 ? 3 / length : 1;
+      const bool inside = i >= kBegin && i < kEnd;
+      clipped += length > 3 && inside ? 1 : 0;
+      for (int axis = 0; axis < Dims; ++axis) {
+        const std::size_t c = at(i * Dims + axis);
+        if (!inside) {
+          CHECK_EQUAL(new_points[c], points[c]);
+          CHECK_EQUAL(new_updates[c], updates[c]);
+          CHECK_EQUAL(new_gains[c], gains[c]);
+          continue;
+        }
+        if (heavy) {
+          const bool swings = turn < 0 && growth > 0;
+          gain[axis] = swings ? 0.7 * gain[axis] : std::min(1.02 * gain[axis], 1.0);
+          turned += swings ? 1 : 0;
+        }
+        limited += gain[axis] == (heavy ? 1.0 : 0.01) ? 1 : 0;
+        next_work += gradients[axis] * step[axis] * shorten;
+        work_size += std::abs(gradients[axis]) * (std::abs(step[axis]) + 3);
+        // A clipped step mixes the errors of all axes.
+        double step_error = 0;
+        for (int other = 0; other < Dims; ++other) {
+          step_error += error[other];
+        }
+        const auto start = static_cast<double>(points[c]);
+        const double moved =
+            start - static_cast<double>(parameters.shift[axis]) + step[axis] * shorten;
+        CHECK_NEAR(new_gains[c], gain[axis], 4 * epsilon * gain[axis]);
+        CHECK_NEAR(new_updates[c], step[axis] * shorten, 2 * step_error);
+        CHECK_NEAR(new_points[c], moved, 2 * step_error + 4 * epsilon * (std::abs(start) + 10));
+      }
+    }
+    CHECK(clipped > 0 && (Dims > 5 || clipped < kEnd - kBegin));
+    CHECK(limited > 0);
+    CHECK(!heavy || turned > 0);
+    CHECK_EQUAL(sums.turned, static_cast<double>(turned));
+    CHECK_NEAR(sums.squared_gradient, squared_gradient, 64 * epsilon * squared_gradient);
+    CHECK_NEAR(sums.last_work, last_work, 64 * epsilon * work_size);
+    CHECK_NEAR(sums.next_work, next_work, 64 * epsilon * work_size);
+    for (int axis = 0; axis < Dims; ++axis) {
+      double total = 0;
+      double size = 0;
+      auto lower = static_cast<double>(new_points[at(kBegin * Dims + axis)]);
+      double upper = lower;
+      for (Size i = kBegin; i < kEnd; ++i) {
+        const auto value = static_cast<double>(new_points[at(i * Dims + axis)]);
+        total += value;
+        size += std::abs(value);
+        lower = std::min(lower, value);
+        upper = std::max(upper, value);
+      }
+      // A few dozen terms at a time are added in Real.
+      CHECK_NEAR(sums.position[axis], total, 32 * epsilon * size);
+      CHECK_EQUAL(sums.lower[axis], lower);
+      CHECK_EQUAL(sums.upper[axis], upper);
+    }
+  };
+  for_levels([&] {
+    for_reals_and_any_dims([&]<typename Real, int Dims>() {
       for (const auto kernel : kernels_for(Dims, kernels().of<Real>().update_points)) {
-        std::mt19937_64 random(5);
-        std::normal_distribution<double> normal;
-        const auto draw = [&](double scale) {
-          std::vector<Real> values(at(kCount * Dims));
-          for (Real& value : values) {
-            value = static_cast<Real>(scale * normal(random));
-          }
-          return values;
-        };
-        const std::vector<Real> attractive = draw(1e-3);
-        const std::vector<Real> repulsive = draw(10);
-        const std::vector<Real> points = draw(20);
-        std::vector<Real> updates = draw(1);
-        std::vector<Real> gains = draw(1);
-        for (std::size_t i = 0; i < gains.size(); ++i) {
-          gains[i] =
-              i % 4 == 0 ? Real(0.011) : std::abs(gains[i]) + Real(0.1); // some near the floor
-          updates[i] = i % 9 == 0 ? Real(0) : updates[i];
-        }
-        UpdateParameters<Real> parameters{};
-        parameters.attraction_scale = 48;
-        parameters.repulsion_scale = Real(-4.0 / 900);
-        parameters.learning_rate = 50;
-        parameters.momentum = Real(0.8);
-        parameters.max_step = 3; // clips some of the points
-        std::vector<Real> shift;
-        for (int axis = 0; axis < Dims; ++axis) {
-          shift.push_back(Real(0.5) - static_cast<Real>(axis % 3));
-        }
-        parameters.shift = shift.data();
-
-        std::vector<Real> new_points = points;
-        std::vector<Real> new_updates = updates;
-        std::vector<Real> new_gains = gains;
-        std::vector<double> numbers(at(UpdateSums::size(Dims)), -77.0);
-        const UpdateSums sums(numbers.data(), Dims);
-        kernel(Dims, parameters, kBegin, kEnd, attractive.data(), repulsive.data(),
-               new_points.data(), new_updates.data(), new_gains.data(), sums);
-
-        const double epsilon = static_cast<double>(kEpsilon<Real>);
-        double squared_gradient = 0;
-        Size clipped = 0;
-        Size floored = 0;
-        for (Size i = 0; i < kCount; ++i) {
-          double step[Dims];
-          double error[Dims];
-          double gain[Dims];
-          double step2 = 0;
-          for (int axis = 0; axis < Dims; ++axis) {
-            const std::size_t c = at(i * Dims + axis);
-            const double pull = static_cast<double>(parameters.attraction_scale) *
-                                static_cast<double>(attractive[c]);
-            const double push =
-                static_cast<double>(parameters.repulsion_scale) * static_cast<double>(repulsive[c]);
-            const double gradient = pull + push;
-            const auto update = static_cast<double>(updates[c]);
-            const auto old_gain = static_cast<double>(gains[c]);
-            gain[axis] = std::max(update * gradient < 0 ? old_gain + 0.2 : old_gain * 0.8, 0.01);
-            const double move = 50 * gain[axis] * gradient;
-            step[axis] = 0.8 * update - move;
-            step2 += step[axis] * step[axis];
-            // The sum pull + push may cancel: its error is that of its parts.
-            error[axis] = 8 * epsilon *
-                          (std::abs(update) + 50 * gain[axis] * (std::abs(pull) + std::abs(push)));
-            if (i >= kBegin && i < kEnd) {
-              squared_gradient += gain[axis] * gain[axis] * gradient * gradient;
-              floored += gain[axis] == 0.01 ? 1 : 0;
-            }
-          }
-          const double length = std::sqrt(step2);
-          const double shorten = length > 3 ? 3 / length : 1;
-          clipped += length > 3 && i >= kBegin && i < kEnd ? 1 : 0;
-          for (int axis = 0; axis < Dims; ++axis) {
-            const std::size_t c = at(i * Dims + axis);
-            if (i < kBegin || i >= kEnd) {
-              CHECK_EQUAL(new_points[c], points[c]);
-              CHECK_EQUAL(new_updates[c], updates[c]);
-              CHECK_EQUAL(new_gains[c], gains[c]);
-              continue;
-            }
-            // A clipped step mixes the errors of all axes.
-            double step_error = 0;
-            for (int other = 0; other < Dims; ++other) {
-              step_error += error[other];
-            }
-            const auto start = static_cast<double>(points[c]);
-            const double moved =
-                start - static_cast<double>(parameters.shift[axis]) + step[axis] * shorten;
-            CHECK_NEAR(new_gains[c], gain[axis], 4 * epsilon * gain[axis]);
-            CHECK_NEAR(new_updates[c], step[axis] * shorten, 2 * step_error);
-            CHECK_NEAR(new_points[c], moved, 2 * step_error + 4 * epsilon * (std::abs(start) + 10));
-          }
-        }
-        CHECK(clipped > 0 && (Dims > 5 || clipped < kEnd - kBegin));
-        CHECK(floored > 0);
-        CHECK_NEAR(sums.squared_gradient, squared_gradient, 64 * epsilon * squared_gradient);
-        for (int axis = 0; axis < Dims; ++axis) {
-          double total = 0;
-          double size = 0;
-          auto lower = static_cast<double>(new_points[at(kBegin * Dims + axis)]);
-          double upper = lower;
-          for (Size i = kBegin; i < kEnd; ++i) {
-            const auto value = static_cast<double>(new_points[at(i * Dims + axis)]);
-            total += value;
-            size += std::abs(value);
-            lower = std::min(lower, value);
-            upper = std::max(upper, value);
-          }
-          // A few dozen terms at a time are added in Real.
-          CHECK_NEAR(sums.position[axis], total, 32 * epsilon * size);
-          CHECK_EQUAL(sums.lower[axis], lower);
-          CHECK_EQUAL(sums.upper[axis], upper);
+        for (const StepRule rule : {StepRule::delta_bar_delta, StepRule::heavy_ball}) {
+          check_rule.template operator()<Real, Dims>(rule, kernel);
         }
       }
     });

@@ -87,6 +87,7 @@ struct Placement {
     Phase phase;
     phase.iterations = iterations;
     phase.learning_rate = 0.1;
+    phase.momentum = 0.8;
     phase.max_step = 0.25;
     ThreadTeam team(threads);
     place_points<Real>({map.data(), static_cast<Size>(map.size()) / dims, dims,

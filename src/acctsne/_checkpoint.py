@@ -69,6 +69,7 @@ class Checkpoint:
             descent = Descent(
                 Embedding._from_archive(settings, arrays, problem.threads),
                 float(settings["recall"]),
+                bool(settings["tangled"]),
                 int(settings["phase"]),
                 watch and Watch(**watch),
             )
@@ -82,6 +83,7 @@ class Checkpoint:
         settings |= {
             "of": self._identity,
             "recall": descent.recall,
+            "tangled": descent.tangled,
             "phase": descent.phase,
             "watch": descent.watch and asdict(descent.watch),
         }

@@ -16,6 +16,7 @@ class Descent:
 
     embedding: Embedding
     recall: float  # the part of the nearest neighbours that its affinities know
+    tangled: bool  # whether it started from a layout that knows nothing of the data
     phase: int = 0  # index into the schedule
     watch: Watch | None = None  # over the present phase; None before it begins
 
@@ -45,7 +46,6 @@ class Descent:
                 logger.info(
                     "%s stopped after %d iterations: %s", phase.name, self.embedding.n_iter, ended
                 )
-            if ended not in ("finished", "slowing"):
                 return
             self.phase += 1
             self.watch = None

@@ -19,7 +19,7 @@ from acctsne._affinities import Affinities
 from acctsne._dof import Dof, output_kernel
 from acctsne._init import layout_from_affinities
 from acctsne._progress import logger, progress_bar, shown_log
-from acctsne._schedule import CHECK_EVERY, MAX_STEP, Phase
+from acctsne._schedule import CHECK_EVERY, LOOK_EVERY, MAX_STEP, Phase, Ramp
 from acctsne._stopping import Watch
 from acctsne._store import incomplete, read_archive, write_archive
 from acctsne._threads import effective_threads
@@ -36,11 +36,18 @@ Callback = Callable[[int, float, npt.NDArray[Any]], bool | None]
 
 ARCHIVE_KIND = "embedding"
 
+# What the optimiser's state has besides arrays.
+STATE_SCALARS = ("iterations", "relabelled_at", "friction", "work")
+
+# Iterations with less momentum, and shortened steps of a point, that are not worth a line in the
+# log: hardly a map goes without.
+SELDOM = 10
+
 _OPTIMIZE_CONSTRAINTS: dict[str, Any] = {
     "n_iter": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
     "exaggeration": [Interval(Real, 0, None, closed="neither")],
     "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-    "momentum": [Interval(Real, 0, 1, closed="left")],
+    "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
     "max_step": [Interval(Real, 0, None, closed="neither")],
     "callbacks": [callable, list, tuple],
     "callback_every": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
@@ -223,7 +230,7 @@ class Embedding:
         *,
         exaggeration: float = 1.0,
         learning_rate: float | Literal["auto"] = "auto",
-        momentum: float = 0.8,
+        momentum: float | Literal["auto"] = "auto",
         max_step: float = MAX_STEP,
         fixed: npt.ArrayLike | None = None,
         callbacks: Callback | Sequence[Callback] = (),
@@ -238,11 +245,13 @@ class Embedding:
         n_iter : int
             How many.
         exaggeration : float, default=1.0
-            Factor on the attractive forces; 12 is usual for the first 250 iterations.
+            Factor on the attractive forces; 4 to 12 is usual for the first 40 iterations.
         learning_rate : float or "auto", default="auto"
-            In scikit-learn's unit. "auto" is n_samples / exaggeration / 4.
-        momentum : float, default=0.8
-            Part of the last step that is added to the next.
+            In scikit-learn's unit. "auto" is n_samples / exaggeration, the most that is used: a
+            larger one is lowered to it, as the log says.
+        momentum : float or "auto", default="auto"
+            Part of the last step that is added to the next. "auto" begins with 0.95 and goes up to
+            0.99, over all calls, as long as the KL divergence falls.
         max_step : float, default=5.0
             Longest step of a point.
         fixed : array-like, default=None
@@ -254,8 +263,8 @@ class Embedding:
         callback_every : int, default=50
             They are called after iterations whose number, counted from 1, is a multiple of this.
         tol : float, default=0.0
-            End when the KL divergence falls by less than this part of itself in 50 iterations of
-            this call.
+            End when the KL divergence falls, in 40 iterations of this call, by less than this part
+            of what was gained in all, over a map with all points in one place.
         verbose : int, default=0
             1 logs, and draws a progress bar on a terminal.
 
@@ -290,15 +299,15 @@ class Embedding:
         checked_callbacks = check_callbacks(callbacks)
         held = check_fixed(fixed, self.affinities.n_samples)
         if learning_rate == "auto":
-            learning_rate = self.affinities.n_samples / exaggeration / 4
+            learning_rate = self.affinities.n_samples / exaggeration
         phase = Phase(
             name="optimization",
             end=self.n_iter + int(n_iter),
-            exaggeration=float(exaggeration),
-            learning_rate=float(learning_rate),
-            momentum=float(momentum),
+            exaggeration=Ramp.constant(exaggeration),
+            learning_rate=Ramp.constant(learning_rate),
+            momentum=None if momentum == "auto" else float(momentum),
             max_step=float(max_step),
-            may_stop=tol > 0,
+            look_every=LOOK_EVERY if tol > 0 else 0,
         )
         with (
             shown_log(verbose),
@@ -314,6 +323,7 @@ class Embedding:
                 log=bool(verbose),
                 progress=move_to and (lambda count: move_to(count - start)),
             )
+            self._log_restraint()
         return self
 
     def _run(
@@ -340,6 +350,8 @@ class Embedding:
         look_every = phase.look_every if watch else 0
         keep_every = keep_every if keep else 0
         reason = ""
+        if watch:
+            watch.nothing = optimizer.kl_of_one_place
 
         def on_report(iteration: int, kl: float, gradient_norm: float) -> bool:
             nonlocal reason
@@ -360,15 +372,17 @@ class Embedding:
                 answers = [callback(iteration, kl, optimizer.points) for callback in callbacks]
                 reason = "callback" if any(answers) else ""
             if watch and due(look_every):
-                reason = reason or watch.reason_to_end(phase, iteration, kl, gradient_norm)
+                reason = reason or watch.reason_to_end(iteration, kl, gradient_norm)
             if keep and due(keep_every) and not reason:
                 keep()
             return bool(reason)
 
         finished = optimizer.run(
             iterations=max(phase.end - self.n_iter, 0),
+            done=max(self.n_iter - phase.begin, 0),
             exaggeration=phase.exaggeration,
             learning_rate=phase.learning_rate,
+            rule=phase.rule,
             momentum=phase.momentum,
             max_step=phase.max_step,
             report_every=[n for n in (log_every, callback_every, look_every, keep_every) if n],
@@ -388,6 +402,31 @@ class Embedding:
     def _rest(self) -> None:
         """Forget momentum and gains."""
         self._optimizer.rest()
+
+    def _disorder(self) -> float:
+        """Tell how far apart neighbours are: 0 in one place, about 1 where all is at random."""
+        attractive, _, _ = self._optimizer.forces(self._threads)
+        layout = self._optimizer.points.astype(np.float64)
+        layout -= layout.mean(axis=0)
+        spread = float(np.square(layout).sum(axis=1).mean())
+        return float(np.vdot(attractive, layout)) / spread if spread > 0 else 1.0
+
+    def _log_restraint(self) -> None:
+        """Log what kept the descent from swinging or flying apart, if anything did."""
+        seen = self._optimizer.restraint
+        if seen["lowered_rate"] > 0:
+            logger.info(
+                "learning rate lowered to n_samples / exaggeration, at most %.4g: no map follows "
+                "longer steps",
+                seen["lowered_rate"],
+            )
+        per_point = seen["turned"] / len(self._optimizer.points)
+        if max(seen["braked"], per_point) > SELDOM:
+            logger.info(
+                "steps too large: less momentum in %d iterations, shorter steps %.3g times a point",
+                seen["braked"],
+                per_point,
+            )
 
     def transform(self, indices: npt.ArrayLike, distances: npt.ArrayLike) -> npt.NDArray[Any]:
         """Place new samples, given their neighbours, into the present layout, which stays.
@@ -472,7 +511,7 @@ class Embedding:
     def _to_archive(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return what JSON can hold, and the arrays."""
         state = self._optimizer.state()
-        scalars = {name: state.pop(name) for name in ("iterations", "relabelled_at")}
+        scalars = {name: state.pop(name) for name in STATE_SCALARS}
         affinities, described = self.affinities._to_arrays()
         settings = {"embedding": self._settings, "state": scalars, "affinities": described}
         return settings, {**state, **affinities}

@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix, diags_array
 from acctsne import _core
 from acctsne._affinities import csr_arrays
 from acctsne._progress import logger
-from acctsne._schedule import MAX_STEP
+from acctsne._schedule import FADE, MAX_STEP
 from acctsne._spectral import spectral_coordinates
 
 SAMPLED_PART = 0.1
@@ -29,8 +29,8 @@ SAMPLED_PART = 0.1
 # Fewer points than this are cheap to embed, and hardly have a large structure.
 FEWEST_SAMPLED = 1000
 
-# Phases of the sample's own embedding, half of TSNE's default: (iterations, exaggeration).
-PHASES = ((250, 12.0), (250, 1.0))
+# Phases of the sample's own embedding: (iterations, exaggeration from, to).
+PHASES = ((FADE, 12.0, 1.0), (110, 1.0, 1.0))
 
 # Small enough that attraction orders the sample before repulsion spreads it.
 SAMPLE_STD = 1e-4
@@ -70,12 +70,14 @@ def _embedded(P: csr_matrix, n_components: int, threads: int) -> npt.NDArray[np.
         force_error=0.02,
         threads=threads,
     )
-    for iterations, exaggeration in PHASES:
+    for iterations, first, last in PHASES:
         optimizer.run(
             iterations=iterations,
-            exaggeration=exaggeration,
-            learning_rate=P.shape[0] / exaggeration / 4,
-            momentum=0.8,
+            done=0,
+            exaggeration=(first, last),
+            learning_rate=(P.shape[0] / first, P.shape[0] / last),
+            rule="heavy_ball",
+            momentum=None,
             max_step=MAX_STEP,
             report_every=[],
             callback=None,

@@ -27,10 +27,10 @@ from acctsne._init import initial_layout
 from acctsne._neighbors import find_neighbors
 from acctsne._progress import StageTimer, logger, progress_bar, shown_log
 from acctsne._projection import Frame
-from acctsne._schedule import PerPhase, make_schedule
+from acctsne._schedule import TANGLED, PerPhase, make_schedule
 from acctsne._similarity import Similarity
 from acctsne._sklearn_callbacks import CallbackSupportMixin, FitTasks, with_callbacks
-from acctsne._stopping import Watch
+from acctsne._stopping import TOL, Watch
 from acctsne._store import load_estimator, save_estimator
 from acctsne._transform import place_samples
 from acctsne._validate import (
@@ -70,24 +70,29 @@ class TSNE(
         less than the number of samples.
 
     early_exaggeration : float, default=12.0
-        Factor on the attractive forces in the first phase, which forms the clusters.
+        Factor on the attractive forces in the first phase, which forms the clusters. It fades to 1,
+        or to `late_exaggeration` if that follows at once, by the same factor in each iteration;
+        with `schedule="sklearn"` it stays.
 
     learning_rate : float, pair of floats or "auto", default="auto"
         In scikit-learn's unit: four times as much in bhtsne, FIt-SNE and openTSNE makes the same
-        step. A pair is for early exaggeration and for the rest. "auto" is
-        `n_samples / exaggeration / 4` with the exaggeration of each phase if `schedule="fast"`,
-        and `max(n_samples / early_exaggeration / 4, 50)` throughout if `schedule="sklearn"`.
+        step. A pair is for early exaggeration and for the rest. If `schedule="fast"`, "auto" is
+        `n_samples / exaggeration` with the exaggeration of each iteration, and a larger one is
+        lowered to that, as the log says. If `schedule="sklearn"`, "auto" is
+        `max(n_samples / early_exaggeration / 4, 50)` throughout.
 
     max_iter : int, default=1000
-        Iterations in all; at least 250.
+        Upper bound of the iterations, early exaggeration included; at least 250. `tol` usually ends
+        a fit earlier.
 
     n_iter_without_progress : int, default=300
-        Stop after so many iterations without a smaller KL divergence, looked at every 50 iterations
-        after early exaggeration. -1 stops at the first look that finds none smaller.
+        Stop after so many iterations without a smaller KL divergence, looked at every 20 iterations
+        after early exaggeration, every 50 if `schedule="sklearn"`. -1 stops at the first look that
+        finds none smaller.
 
     min_grad_norm : float, default=1e-7
-        Stop when the gradient's norm is not larger, looked at every 50 iterations after early
-        exaggeration.
+        Stop when the gradient's norm is not larger, looked at as often as
+        `n_iter_without_progress`.
 
     metric : str or callable, default="euclidean"
         Distance between samples, any of scikit-learn's: "euclidean", "l2", "sqeuclidean", "cosine"
@@ -102,7 +107,8 @@ class TSNE(
 
     init : {"pca", "random", "spectral", "multilevel"} or ndarray, default="pca"
         Initial layout: one that :mod:`acctsne.init` makes, or an array of shape
-        (n_samples, n_components). Points in the very same place are moved slightly apart.
+        (n_samples, n_components), which is taken as it is. Points in the very same place are moved
+        slightly apart.
 
     verbose : int, default=0
         1 logs stages and iterations to the logger "acctsne" (shown on stderr if logging is not
@@ -132,14 +138,17 @@ class TSNE(
         `OMP_NUM_THREADS` allow.
 
     schedule : {"fast", "sklearn"}, default="fast"
-        "fast" raises the learning rate to n_samples / 4 after early exaggeration and keeps momentum
-        at 0.8, which reaches a lower KL divergence in the same iterations; steps longer than 5 are
-        shortened. "sklearn" follows scikit-learn's schedule step by step.
+        How a gradient becomes a step, and what changes on the way. "fast" moves points as heavy
+        balls, with momentum close to 1 and steps in inverse proportion to the sum of a point's
+        affinities; early exaggeration fades, and the fit ends when it hardly makes progress.
+        What is slow in t-SNE are whole clusters that drift apart, and momentum moves those. A point
+        that swings ever farther gets shorter steps for a while. "sklearn" follows scikit-learn's
+        schedule step by step, with its gains, its momentum and its constant early exaggeration.
 
     early_exaggeration_iter : int or "auto", default="auto"
-        Iterations of early exaggeration, part of `max_iter`. "auto" ends it when the KL divergence
-        has fallen fastest, after 500 iterations or half of `max_iter` at the latest; with
-        `schedule="sklearn"` it is 250.
+        Iterations of early exaggeration, part of `max_iter`. "auto" is 50, or 100 if
+        the start is random or any other in which neighbours lie hardly closer than others, so that
+        it has to be untangled; with `schedule="sklearn"` it is 250.
 
     callback : callable or list of callables, default=None
         Called as `callback(iteration, kl_divergence, embedding)`, each with a copy of the
@@ -174,15 +183,18 @@ class TSNE(
 
     momentum : float, pair of floats or "auto", default="auto"
         Part of the last step that is added to the next. A pair is for early exaggeration and for
-        the rest. "auto" is 0.8 if `schedule="fast"`, and 0.5, then 0.8 if `schedule="sklearn"`.
+        the rest. "auto" is 0.5, then 0.8 if `schedule="sklearn"`. If `schedule="fast"` it begins
+        with 0.95, goes up to 0.99 while the objective falls, and down to 0.9 while it rises.
 
     max_step : float or "auto", default="auto"
         Longest step of a point in one iteration. "auto" is 5 if `schedule="fast"`, and none if
         `schedule="sklearn"`.
 
-    tol : float, default=0.0
-        Stop when the KL divergence falls by less than this part of itself in 50 iterations, never
-        in early exaggeration.
+    tol : float or "auto", default="auto"
+        Stop when the KL divergence has fallen, over the last 40 iterations, by no more than this
+        part of what it has fallen since early exaggeration ended. It is looked at every 20
+        iterations; every 50, over the last 100, if `schedule="sklearn"`. 0 never stops. "auto" is
+        0.02 if `schedule="fast"`, and 0 if `schedule="sklearn"`.
 
     neighbors : {"auto", "exact", "approximate"}, default="auto"
         How the nearest neighbours are found; see :func:`acctsne.nearest_neighbors`. "auto" is exact
@@ -201,7 +213,7 @@ class TSNE(
         Index of the last iteration, counted from 0, as scikit-learn has it.
 
     learning_rate_ : float
-        Learning rate of the early exaggeration phase.
+        Learning rate that early exaggeration begins with; if one was given, as it was given.
 
     n_features_in_ : int
         Number of features seen during fit.
@@ -265,7 +277,7 @@ class TSNE(
         "late_exaggeration_start": [Interval(Integral, 0, None, closed="left"), None],
         "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left"), tuple, list],
         "max_step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, 1, closed="left")],
+        "tol": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "neighbors": [StrOptions(set(NEIGHBOR_MODES))],
     }
 
@@ -307,7 +319,7 @@ class TSNE(
         late_exaggeration_start: int | None = None,
         momentum: PerPhase = "auto",
         max_step: float | Literal["auto"] = "auto",
-        tol: float = 0.0,
+        tol: float | Literal["auto"] = "auto",
         neighbors: Literal["auto", "exact", "approximate"] = "auto",
     ) -> None:
         self.n_components = n_components
@@ -434,7 +446,7 @@ class TSNE(
         }
         with timer.stage("symmetrize"):
             embedding = Embedding._of(P, layout, settings, problem.threads)
-        return Descent(embedding, recall), frame
+        return Descent(embedding, recall, embedding._disorder() > TANGLED), frame
 
     def _affinities(
         self, problem: Problem, timer: StageTimer
@@ -473,15 +485,16 @@ class TSNE(
             self.max_step,
             self.late_exaggeration,
             self.late_exaggeration_start,
+            tangled=descent.tangled,
         )
-        self.learning_rate_ = schedule[0].learning_rate
+        self.learning_rate_ = schedule[0].learning_rate.first
         if hasattr(self, "kl_divergence_"):
             del self.kl_divergence_  # an earlier fit's, lest it stay if this one ends by an error
         try:
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
                 descent.run(
                     schedule,
-                    Watch(self.tol, self.min_grad_norm, max(self.n_iter_without_progress, 0)),
+                    Watch(self._tol(), self.min_grad_norm, max(self.n_iter_without_progress, 0)),
                     fixed=problem.fixed,
                     callbacks=callbacks,
                     callback_every=self.callback_every,
@@ -491,6 +504,7 @@ class TSNE(
                     progress=move_to,
                 )
             self.kl_divergence_ = embedding.kl()
+            embedding._log_restraint()
             logger.info(
                 "KL divergence %.4f after %d iterations", self.kl_divergence_, embedding.n_iter
             )
@@ -513,6 +527,11 @@ class TSNE(
                     if name.startswith("iterations_")
                 ),
             )
+
+    def _tol(self) -> float:
+        if self.tol == "auto":
+            return TOL if self.schedule == "fast" else 0.0
+        return float(self.tol)
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Place samples into the map, which stays as it is.

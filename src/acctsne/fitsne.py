@@ -28,7 +28,7 @@ from sklearn.utils import check_array
 from acctsne._affinities import Affinities
 from acctsne._embedding import Embedding
 from acctsne._files import DataError, replacing
-from acctsne._schedule import Phase
+from acctsne._schedule import Phase, Ramp
 from acctsne._threads import effective_threads
 from acctsne._validate import MAX_COMPONENTS
 
@@ -180,10 +180,11 @@ def schedule(settings: dict[str, Any]) -> Iterator[Phase]:
         yield Phase(
             name=f"from {start}",
             end=stop,
-            exaggeration=early * late,
-            learning_rate=settings["learning_rate"] / 4,
+            exaggeration=Ramp.constant(early * late),
+            learning_rate=Ramp.constant(settings["learning_rate"] / 4),
             momentum=settings["momentum"] if start < switch else settings["final_momentum"],
             max_step=settings["max_step_norm"] if settings["max_step_norm"] > 0 else inf,
+            rule="delta_bar_delta",
         )
 
 
