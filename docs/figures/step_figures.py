@@ -1,5 +1,6 @@
 """Figures of how-it-works.md: each step on real data, computed with the step's own code."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.metrics import euclidean_distances
 
 from acctsne import TSNE, Affinities, Embedding, _core, init, nearest_neighbors, quality
 from acctsne._projection import find_frame
-from acctsne._schedule import Phase, make_schedule
+from acctsne._schedule import make_schedule
 from acctsne._stopping import Watch
 from acctsne._threads import available_cores
 from drawing import save
@@ -291,16 +292,17 @@ def descent() -> None:
     class NormWatch(Watch):
         """Keeps the gradient's norm at every look."""
 
-        def reason_to_end(self, phase: Phase, iteration: int, kl: float, norm: float) -> str:
+        def reason_to_end(self, iteration: int, kl: float, norm: float) -> str:
             norms.append((iteration + 1, norm))
-            return super().reason_to_end(phase, iteration, kl, norm)
+            return super().reason_to_end(iteration, kl, norm)
 
     def record(iteration: int, kl: float, _: Array) -> None:
         divergences.append((iteration + 1, kl))
 
     ends = []
-    for phase in make_schedule("fast", len(X), 1000, 12.0, "auto"):
-        embedding._run(phase, watch=NormWatch(), callbacks=[record], callback_every=2)
+    for phase in make_schedule("fast", len(X), 250, 12.0, "auto"):
+        watched = replace(phase, look_every=2)
+        embedding._run(watched, watch=NormWatch(), callbacks=[record], callback_every=2)
         ends.append(embedding.n_iter)
 
     figure = Figure(figsize=(10, 3), layout="constrained")

@@ -39,7 +39,7 @@ constexpr double kWideMap = 4 * kNearReach;
 } // namespace
 
 double grid_step_for_error(double error, double exponent) {
-  return 0.43 * std::pow(error / 0.02, 0.25) / std::sqrt(std::max(exponent, 1.0));
+  return 0.415 * std::pow(error / 0.02, 0.25) / std::sqrt(std::max(exponent, 1.0));
 }
 
 template <typename Real, int Dims>

@@ -12,9 +12,10 @@ namespace acctsne {
 
 // Grid step for a relative force error (rms error / rms force), which grows with its fourth power.
 // Measured on uniform squares of 1000 to 20000 points over 100 units: 5.6 % at step 0.6, 3.2 % at
-// 0.5, 1.8 % at 0.425, 0.50 % at 0.31, 0.09 % at 0.2. Final maps of the handwritten digits and of
-// MNIST-70k: 1.1 and 1.3 % at 0.4. Points that line up are harder: a tenth of 2000 points on each
-// of two faces of a square exceeds the aim up to 1.6 times.
+// 0.5, 1.8 % at 0.425, 0.50 % at 0.31, 0.09 % at 0.2. Wide maps of fits are a little harder:
+// MNIST-70k over 560 units has 1.9 % at 0.415, where it has 0.9 % over 94 units. Points that line
+// up are harder still: a tenth of 2000 points on each of two faces of a square exceeds the aim up
+// to 1.6 times.
 //
 // The width of (1 + r^2)^-exponent is about 1 / sqrt(exponent), and the step follows it. Errors at
 // an aim of 2 %, the largest on uniform, clustered and Gaussian layouts of 3000 points in 1-D and

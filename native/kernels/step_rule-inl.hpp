@@ -26,7 +26,7 @@ struct DeltaBarDelta {
 // round and grows swings ever farther. It then moves by less for some time. The two constants, over
 // 19 problems of 100 to 70000 points, perplexity 1.5 to 100 and degrees of freedom 0.5 to 10: turns
 // alone, without growth, punish the healthy (isotropic noise ends 1 % higher); 0.9 or 1.05 leave
-// perplexity 1.5 swinging (benchmarks/schedules.py).
+// perplexity 1.5 swinging (benchmarks/descent.py).
 template <typename Real>
 struct HeavyBall {
   static constexpr Real kTurned = Real(0.7);

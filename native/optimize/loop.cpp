@@ -151,7 +151,7 @@ private:
   // Numbers the points in Morton order of the present layout, so that neighbours lie close in
   // memory. The layout changes most early on.
   void relabel_if_due(ThreadTeam& team) {
-    constexpr Size kRelabelAt[] = {0, 50, 150, 300, 600};
+    constexpr Size kRelabelAt[] = {0, 50, 200, 500};
     const Size iteration = this->iterations();
     const bool due =
         iteration != relabelled_at_ &&
@@ -189,9 +189,10 @@ private:
     return result;
   }
 
-  // The learning rate of the heavy ball, which no map follows beyond N / exaggeration: the
-  // attraction's stiffest modes then swing with a factor of 4 to 5 from step to step, and it is
-  // only the distance of neighbours that keeps them in check.
+  // The learning rate that is used for one that was asked for. With N / exaggeration, rate times
+  // stiffness is 4 for a point whose neighbours are where it is, about the most at which momentum
+  // close to 1 is stable. Modes that are stiffer still, up to twice, bear it because neighbours
+  // keep a distance, which weakens their attraction; there is no room for more.
   double bearable(double learning_rate, double exaggeration) {
     const double most = static_cast<double>(layout_.size()) / exaggeration;
     // Beyond rounding.

@@ -245,7 +245,7 @@ class Embedding:
         n_iter : int
             How many.
         exaggeration : float, default=1.0
-            Factor on the attractive forces; 4 to 12 is usual for the first 40 iterations.
+            Factor on the attractive forces; 12 is usual for the first 50 iterations.
         learning_rate : float or "auto", default="auto"
             In scikit-learn's unit. "auto" is n_samples / exaggeration, the most that is used: a
             larger one is lowered to it, as the log says.

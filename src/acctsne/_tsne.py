@@ -146,9 +146,9 @@ class TSNE(
         schedule step by step, with its gains, its momentum and its constant early exaggeration.
 
     early_exaggeration_iter : int or "auto", default="auto"
-        Iterations of early exaggeration, part of `max_iter`. "auto" is 50, or 100 if
-        the start is random or any other in which neighbours lie hardly closer than others, so that
-        it has to be untangled; with `schedule="sklearn"` it is 250.
+        Iterations of early exaggeration, part of `max_iter`. "auto" is 50, or 100 if the
+        start is random or any other in which neighbours lie hardly closer than others, so that it
+        has to be untangled; with `schedule="sklearn"` it is 250.
 
     callback : callable or list of callables, default=None
         Called as `callback(iteration, kl_divergence, embedding)`, each with a copy of the
@@ -191,10 +191,11 @@ class TSNE(
         `schedule="sklearn"`.
 
     tol : float or "auto", default="auto"
-        Stop when the KL divergence has fallen, over the last 40 iterations, by no more than this
-        part of what it has fallen since early exaggeration ended. It is looked at every 20
-        iterations; every 50, over the last 100, if `schedule="sklearn"`. 0 never stops. "auto" is
-        0.02 if `schedule="fast"`, and 0 if `schedule="sklearn"`.
+        Stop when the KL divergence has fallen, over the last 40 iterations, by less than this part
+        of all that was gained so far, over a map with all points in one place. It is looked at
+        every 20 iterations after early exaggeration; every 50, over the last 100, if
+        `schedule="sklearn"`. 0 never stops. "auto" is 0.005 if `schedule="fast"`, and 0 if
+        `schedule="sklearn"`.
 
     neighbors : {"auto", "exact", "approximate"}, default="auto"
         How the nearest neighbours are found; see :func:`acctsne.nearest_neighbors`. "auto" is exact

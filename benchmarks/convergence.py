@@ -1,0 +1,147 @@
+"""How fast packages bring the KL divergence down: exact values against seconds, same start."""
+
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from acctsne import TSNE, Affinities, quality
+from common import (
+    Disturbance,
+    disturbance_note,
+    load_or_exit,
+    make_parser,
+    number,
+    output_folder,
+    pca_layout,
+    pyplot,
+    table,
+    write_results,
+)
+from contestants import CONTESTANTS, Task
+
+# Iterations whose layouts are judged: ours on the way, those of others at the end of a fit each.
+OURS = (60, 80, 100, 120, 140, 160, 180, 200, 240, 280, 320, 400, 500, 750, 1000)
+OTHERS = (250, 400, 1000)
+
+Curve = dict[str, Any]
+
+
+def main() -> int:
+    parser = make_parser(__doc__ or "", "mnist")
+    parser.add_argument(
+        "--contestants", default="sklearnex,opentsne,sklearn", help="comma-separated, besides ours"
+    )
+    args = parser.parse_args()
+    dataset = load_or_exit(args)
+    folder = output_folder(args, "convergence", dataset)
+    P = Affinities.from_data(dataset.X, perplexity=args.perplexity, n_jobs=args.threads)
+    start = pca_layout(dataset.X, args.seed)
+    task = Task(dataset.X, start, args.threads, args.seed, 1000, args.perplexity)
+    with Disturbance() as others:
+        curves = [ours(P, task)]
+        for name in tqdm(args.contestants.split(","), unit="contestant"):
+            curves.append(theirs(name, P, task))
+    rows = [
+        [curve["title"], str(n), f"{seconds:.2f}", number(kl, ".4f")]
+        for curve in curves
+        for n, seconds, kl in zip(curve["iterations"], curve["seconds"], curve["kl"], strict=True)
+    ]
+    tables = table(["package", "iterations", "s", "exact KL"], rows)
+    passed = table(["package", "its whole fit, s", "its KL", "ours there after, s", "ratio"], [
+        [
+            curve["title"],
+            f"{curve['seconds'][-1]:.2f}",
+            number(curve["kl"][-1], ".4f"),
+            number(seconds := seconds_to(curves[0], curve["kl"][-1]), ".2f"),
+            number(None if seconds is None else curve["seconds"][-1] / seconds, ".1f"),
+        ]
+        for curve in curves[1:]
+    ])  # fmt: skip
+    note = disturbance_note([others.cores])
+    settings = {"threads": args.threads, "perplexity": args.perplexity, "seed": args.seed}
+    results = {"curves": curves, "disturbance_cores": others.cores}
+    text = f"{passed}\n\n{tables}\n\n{note}"
+    write_results(folder, "convergence", dataset, settings, results, text, draw(folder, curves))
+    return 0
+
+
+def ours(P: Affinities, task: Task) -> Curve:
+    """Fit once to the end of time, keeping layouts on the way, and once by default."""
+    kept: list[tuple[int, float, npt.NDArray[np.float32]]] = []
+    spent_here = 0.0
+
+    def keep(iteration: int, kl: float, positions: npt.NDArray[np.float32]) -> None:
+        nonlocal spent_here
+        called = perf_counter()
+        if iteration + 1 in OURS:
+            kept.append((iteration + 1, called - begin - spent_here, positions))
+        spent_here += perf_counter() - called
+
+    how: dict[str, Any] = {
+        "perplexity": task.perplexity,
+        "init": task.init,
+        "n_jobs": task.threads,
+        "random_state": task.seed,
+    }
+    begin = perf_counter()
+    TSNE(**how, tol=0, max_iter=max(OURS), callback=keep, callback_every=20).fit(task.X)
+    begin_default = perf_counter()
+    default = TSNE(**how).fit(task.X)
+    seconds = perf_counter() - begin_default
+    return {
+        "title": "acctsne",
+        "iterations": [iteration for iteration, _, _ in kept],
+        "seconds": [when for _, when, _ in kept],
+        "kl": [exact_kl(P, positions, task.threads) for _, _, positions in kept],
+        "ends": [default.n_iter_ + 1, seconds, exact_kl(P, default.embedding_, task.threads)],
+    }
+
+
+def theirs(name: str, P: Affinities, task: Task) -> Curve:
+    """Fit a package to several numbers of iterations, each from the start."""
+    outcomes = [CONTESTANTS[name].run(task._replace(max_iter=n)) for n in OTHERS]
+    return {
+        "title": CONTESTANTS[name].title,
+        "iterations": list(OTHERS),
+        "seconds": [outcome.seconds for outcome in outcomes],
+        "kl": [exact_kl(P, outcome.embedding, task.threads) for outcome in outcomes],
+    }
+
+
+def seconds_to(curve: Curve, kl: float) -> float | None:
+    """Find when a curve has come down to a value."""
+    reached = (s for s, value in zip(curve["seconds"], curve["kl"], strict=True) if value <= kl)
+    return next(reached, None)
+
+
+def exact_kl(P: Affinities, positions: npt.NDArray[Any], threads: int) -> float:
+    return quality.exact_kl(None, positions, P=P, n_jobs=threads)
+
+
+def draw(folder: Path, curves: list[Curve]) -> str | None:
+    plt = pyplot()
+    if plt is None:
+        return None
+    figure, axes = plt.subplots(figsize=(6, 4), constrained_layout=True)
+    for curve in curves:
+        (line,) = axes.plot(
+            curve["seconds"], curve["kl"], marker="o", markersize=3, label=curve["title"]
+        )
+        if "ends" in curve:
+            axes.plot(*curve["ends"][1:], "o", color=line.get_color(), fillstyle="none", ms=9)
+            axes.annotate(
+                "ends here", curve["ends"][1:], (0, 10), textcoords="offset points", ha="center"
+            )
+    axes.set(xlabel="seconds, neighbours included", ylabel="exact KL divergence", xscale="log")
+    axes.legend(frameon=False)
+    figure.savefig(folder / "convergence.png", dpi=150)
+    return "convergence.png"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

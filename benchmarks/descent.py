@@ -1,0 +1,186 @@
+"""How many iterations a fit needs: against 1000 of delta-bar-delta, on many problems.
+
+This is what the constants of the descent are settled by (native/optimize/friction.hpp,
+native/kernels/step_rule-inl.hpp, src/acctsne/_schedule.py, src/acctsne/_stopping.py): change one,
+build, run, compare the last two columns of means.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import spearmanr
+from tqdm import tqdm
+
+import datasets
+from acctsne import TSNE, Affinities, Embedding, init, quality
+from acctsne._schedule import Phase, Ramp
+from common import machine, number, table
+
+Array = npt.NDArray[Any]
+
+# Iterations at which the KL divergence is noted, besides the end.
+NOTED = (100, 130, 150, 200, 250, 300, 500, 1000)
+LOOK = 10
+
+# Pairs of points whose distances are ranked.
+PAIRS = 40_000
+
+# Up to so many points Z of the exact KL divergence is summed over all pairs.
+ALL_PAIRS = 150_000
+
+
+def generated(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+HOSTILE: dict[str, Callable[[], Array]] = {
+    "noise": lambda: generated(1).normal(size=(20_000, 50)),
+    "copies": lambda: np.repeat(generated(2).normal(size=(600, 20)), 20, axis=0),
+    "heavy tails": lambda: generated(3).standard_t(1.5, size=(7000, 32)),
+    "islands": lambda: (
+        generated(4).normal(size=(4000, 10))
+        + 1e4 * generated(5).normal(size=(20, 10))[np.arange(4000) % 20]
+    ),
+    "few": lambda: generated(6).normal(size=(100, 5)),
+}
+# What is done to the digits besides.
+VARIED: dict[str, dict[str, Any]] = {
+    "digits, perplexity 1.5": {"perplexity": 1.5},
+    "digits, perplexity 5": {"perplexity": 5.0},
+    "digits, perplexity 100": {"perplexity": 100.0},
+    "digits, dof 0.5": {"dof": 0.5},
+    "digits, dof 2": {"dof": 2.0},
+    "digits, dof 10": {"dof": 10.0},
+    "digits, random start": {"init": "random"},
+}
+USUAL = "digits,mnist:2000,mnist:10000,fashion_mnist:5000,fashion_mnist:20000,mnist,fashion_mnist"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, help="folder with <dataset>*.npz")
+    parser.add_argument("--datasets", default=USUAL, help="comma-separated, :N for a sample")
+    parser.add_argument("--hostile", action="store_true", help="also noise, copies, dof, ...")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--output", type=Path, help="file for the table; otherwise it is printed")
+    args = parser.parse_args()
+    problems: list[tuple[str, Array, Array | None, dict[str, Any]]] = []
+    for name in args.datasets.split(","):
+        base, _, limit = name.partition(":") if not name.startswith("synthetic") else (name, "", "")
+        data = datasets.load(base, int(limit) if limit else None, args.data)
+        problems.append((data.title, data.X, data.labels, {}))
+    if args.hostile:
+        digits = datasets.load("digits")
+        problems += [(name, make().astype(np.float32), None, {}) for name, make in HOSTILE.items()]
+        problems += [(name, digits.X, digits.labels, more) for name, more in VARIED.items()]
+    rows = [judge(*problem, args.threads) for problem in tqdm(problems, unit="problem")]
+    columns = [
+        "data", "to the same KL", "ends after", "exact KL", "reference's", "difference, %",
+        "10-NN kept", "reference's", "labels", "reference's", "rank correlation", "reference's",
+        *(f"at {n}, %" for n in NOTED[:6]),
+    ]  # fmt: skip
+    numbers = np.array([[np.nan if v is None else v for v in row[1:]] for row in rows], dtype=float)
+    means = ["mean", *np.nanmean(numbers, axis=0)]
+    forms = ["", ".0f", ".0f", ".4f", ".4f", "+.1f", ".3f", ".3f", ".3f", ".3f", ".3f", ".3f"]
+    forms += ["+.1f"] * 6
+    lines = [
+        [str(row[0]), *(number(v, form) for v, form in zip(row[1:], forms[1:], strict=True))]
+        for row in [*rows, means]
+    ]
+    text = f"{table(columns, lines)}\n\n{machine(args.threads)['cpu']}\n"
+    if args.output:
+        args.output.write_text(text)
+    print(text)
+    return 0
+
+
+def judge(
+    title: str, X: Array, labels: Array | None, more: dict[str, Any], threads: int
+) -> list[Any]:
+    """Run both descents from the same start and compare where they lead."""
+    parameters = {"perplexity": 30.0, "dof": 1.0, "init": "pca", **more}
+    dof = parameters["dof"]
+    perplexity = min(parameters["perplexity"], (len(X) - 1) / 3)
+    P = Affinities.from_data(X, perplexity=perplexity, n_jobs=threads)
+    start = init.pca(X) if parameters["init"] == "pca" else init.random(len(X), random_state=0)
+    reference = Embedding(P, start, dof=dof, n_jobs=threads)
+    for phase in reference_schedule(len(X)):
+        reference._run(phase)
+    goal = reference.kl()
+    curve: dict[int, float] = {}
+
+    def note(iteration: int, kl: float, _: Array) -> None:
+        curve[iteration + 1] = kl
+
+    how: dict[str, Any] = {"init": start, "dof": dof, "n_jobs": threads}
+    TSNE(**how, tol=0, max_iter=max(NOTED), callback=note, callback_every=LOOK).fit(P)
+    begin = perf_counter()
+    fit = TSNE(**how).fit(P)
+    print(f"{title}: {perf_counter() - begin:.2f} s", file=sys.stderr)
+    reached = next((n for n, kl in sorted(curve.items()) if kl <= goal), None)
+    maps = fit.embedding_, reference.positions
+    exact = [exact_kl(P, Y, dof, threads) for Y in maps]
+    kept = [quality.neighbor_preservation(X, Y, n_jobs=threads) for Y in maps]
+    agreement = [None if labels is None else quality.label_agreement(Y, labels) for Y in maps]
+    ranks = [rank_correlation(X, Y) for Y in maps]
+    return [
+        title,
+        reached,
+        fit.n_iter_ + 1,
+        *exact,
+        100 * (exact[0] / exact[1] - 1),
+        *kept,
+        *agreement,
+        *ranks,
+        *(100 * (curve[n] / goal - 1) for n in NOTED[:6]),
+    ]
+
+
+def reference_schedule(n_samples: int) -> list[Phase]:
+    """Lay out 1000 iterations of delta-bar-delta with the learning rates of openTSNE.
+
+    Early exaggeration ends after 80, about where the KL divergence falls fastest.
+    """
+    return [
+        Phase(
+            name="reference",
+            end=end,
+            exaggeration=Ramp.constant(factor),
+            learning_rate=Ramp.constant(n_samples / factor / 4),
+            momentum=0.8,
+            max_step=5.0,
+            rule="delta_bar_delta",
+        )
+        for end, factor in ((80, 12.0), (1000, 1.0))
+    ]
+
+
+def exact_kl(P: Affinities, positions: Array, dof: float, threads: int) -> float:
+    if P.n_samples <= ALL_PAIRS:
+        return quality.exact_kl(None, positions, P=P, dof=dof, n_jobs=threads)
+    return Embedding(P, positions, method="fft", force_error=1e-3, n_jobs=threads).kl()
+
+
+def rank_correlation(X: Array, Y: Array) -> float:
+    """Correlate ranks of the distances of random pairs."""
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, len(X), size=(2, PAIRS))
+    i, j = i[i != j], j[i != j]
+    distances = []
+    for Z in (X, Y):
+        blocks = [
+            np.linalg.norm(Z[i[at : at + 4096]].astype(np.float64) - Z[j[at : at + 4096]], axis=1)
+            for at in range(0, len(i), 4096)
+        ]
+        distances.append(np.concatenate(blocks))
+    return float(spearmanr(*distances)[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
