@@ -73,7 +73,10 @@ def main() -> int:
     problems: list[tuple[str, Array, Array | None, dict[str, Any]]] = []
     for name in args.datasets.split(","):
         base, _, limit = name.partition(":") if not name.startswith("synthetic") else (name, "", "")
-        data = datasets.load(base, int(limit) if limit else None, args.data)
+        try:
+            data = datasets.load(base, int(limit) if limit else None, args.data)
+        except datasets.DatasetError as error:
+            sys.exit(str(error))
         problems.append((data.title, data.X, data.labels, {}))
     if args.hostile:
         digits = datasets.load("digits")

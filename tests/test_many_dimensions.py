@@ -87,7 +87,7 @@ def test_auto_takes_all_pairs_with_few_neighbors(X: Array, dtype: npt.DTypeLike)
     assert check_problem(automatic, X).n_neighbors == 31  # not all: memory grows with N alone
     automatic.fit(X)
     counts = {key: n for key, n in automatic.timings_.items() if key.startswith("iterations_")}
-    assert counts == {"iterations_exact": 250}
+    assert counts == {"iterations_exact": automatic.n_iter_ + 1}
     exact = small(dtype=dtype, method="exact").fit(X)
     assert automatic.kl_divergence_ == pytest.approx(exact.kl_divergence_, rel=0.2)
     judged = quality.exact_kl(X, automatic.embedding_, 10)

@@ -213,7 +213,7 @@ def interrupted(prepare: str, parameters: str, n: int, features: int) -> tuple[f
 class TestInterrupt:
     @pytest.mark.parametrize(("method", "n"), [("exact", 4000), ("barnes_hut", 20_000)])
     def test_in_the_loop(self, method: str, n: int) -> None:
-        parameters = f"max_iter=100_000, method={method!r}, init='random', perplexity=5"
+        parameters = f"max_iter=100_000, tol=0, method={method!r}, init='random', perplexity=5"
         took, finite, n_iter = interrupted("announce(TSNE, '_optimize', 1.0)", parameters, n, 5)
         assert took < PATIENCE
         assert finite == "True"
