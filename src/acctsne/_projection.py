@@ -167,8 +167,8 @@ def _subspace_iteration(
         products = pool.map(lambda rows: rows.T @ (rows @ vectors), blocks)
         return functools.reduce(np.add, products)
 
-    start = np.random.default_rng(0).standard_normal((sample.shape[1], n_axes + 16))
-    basis = np.linalg.qr(start)[0].astype(np.float32)
+    shape = sample.shape[1], n_axes + 16
+    basis = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
     for _ in range(rounds):
         basis = np.linalg.qr(times_covariance(basis))[0]
     # Tiles are given up after the leading few.
@@ -182,7 +182,7 @@ def _survivors(
     sample: npt.NDArray[np.float32], axes: npt.NDArray[np.float32], nearest: float
 ) -> float:
     """Estimate which part of all pairs has a bound below the distance of the `nearest` part."""
-    few = sample[:: max(1, len(sample) // 512)].astype(np.float64)
+    few = sample[:: max(1, len(sample) // 256)].astype(np.float64)
     leading = few @ axes
     rest = np.sqrt(np.maximum(np.square(few).sum(axis=1) - np.square(leading).sum(axis=1), 0))
     distances = euclidean_distances(few, squared=True)
