@@ -16,13 +16,14 @@ NATIVE_SOURCES := $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' 
 PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 
-.PHONY: demo test docs native-test python-test lint types format asan tsan clean help
+.PHONY: demo test docs native-test python-test lint types format asan tsan tidy coverage check-all \
+  benchmark-smoke test-versions clean help
 
 help:
 	@sed -n '1,4p' Makefile
 
 demo: build/installed
-	$(BIN)/python -m acctsne.demo --output demo
+	$(BIN)/python -m acctsne demo --output demo
 
 test: lint types native-test python-test
 
@@ -42,6 +43,7 @@ python-test: build/installed
 lint: $(VENV)/ready
 	ruff check .
 	ruff format --check .
+	codespell
 	clang-format --dry-run --Werror $(filter %.cpp %.hpp,$(NATIVE_SOURCES))
 
 types: build/installed
@@ -57,6 +59,42 @@ asan tsan: $(VENV)/ready
 	cmake --preset $@
 	cmake --build build/$@
 	ctest --test-dir build/$@ --output-on-failure
+
+# All that a release is checked by.
+check-all: test docs asan tsan tidy benchmark-smoke
+
+tidy: native-test
+	$(BIN)/python -m pip install --quiet --group tidy
+	clang-tidy -p build/native --quiet $(filter-out native/bind/% native/kernels/% native/tests/%,$(filter %.cpp,$(NATIVE_SOURCES)))
+
+# Every benchmark on small data: that it runs, not what it says.
+benchmark-smoke: build/installed
+	$(BIN)/python benchmarks/compare.py --dataset digits --contestants acctsne,sklearn --repeats 1 --output build/smoke
+	$(BIN)/python benchmarks/steps.py --dataset digits --iterations 5 --output build/smoke
+	$(BIN)/python benchmarks/scaling.py --dataset synthetic:4000x20 --sizes 2000,4000 --iterations 5 --output build/smoke
+	$(BIN)/python benchmarks/neighbors.py --dataset digits --contestants acctsne --repeats 1 --output build/smoke
+	$(BIN)/python benchmarks/descent.py --datasets digits
+	$(BIN)/python benchmarks/convergence.py --dataset digits --contestants sklearn --output build/smoke
+	$(BIN)/python benchmarks/large.py --dataset synthetic:5000x20 --output build/smoke
+
+# What the tests reach: of Python, and of the native core by its own tests.
+coverage: build/installed
+	$(BIN)/python -m pip install --quiet --group coverage
+	$(BIN)/python -m pytest --quiet --cov --cov-report=term
+	cmake --preset coverage > /dev/null
+	cmake --build build/coverage
+	ctest --test-dir build/coverage
+	gcovr --root . --filter native/ --exclude native/tests/ build/coverage
+
+# The smallest tests with the oldest and the newest supported versions of what we depend on.
+OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.* joblib==1.3.* threadpoolctl==3.5.* tqdm==4.60.*
+NEWEST := numpy scipy scikit-learn joblib threadpoolctl tqdm
+test-versions:
+	rm -rf build/oldest build/newest
+	$(PYTHON) -m venv build/oldest && build/oldest/bin/python -m pip install --quiet $(OLDEST) . 'pytest>=8'
+	$(PYTHON) -m venv build/newest && build/newest/bin/python -m pip install --quiet --upgrade $(NEWEST) . 'pytest>=8'
+	build/oldest/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
+	build/newest/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -25,7 +25,7 @@ from common import (
 from contestants import CONTESTANTS, Task
 
 # Iterations whose layouts are judged: ours on the way, those of others at the end of a fit each.
-OURS = (60, 80, 100, 120, 140, 160, 180, 200, 240, 280, 320, 400, 500, 750, 1000)
+OURS = (50, 60, 70, 80, 90, 100, 120, 140, 160, 180, 200, 240, 280, 320, 400, 500, 750, 1000)
 OTHERS = (250, 400, 1000)
 
 Curve = dict[str, Any]
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def ours(P: Affinities, task: Task) -> Curve:
-    """Fit once to the end of time, keeping layouts on the way, and once by default."""
+    """Fit once by default, and once to the bound, keeping layouts on the way."""
     kept: list[tuple[int, float, npt.NDArray[np.float32]]] = []
     spent_here = 0.0
 
@@ -88,11 +88,12 @@ def ours(P: Affinities, task: Task) -> Curve:
         "n_jobs": task.threads,
         "random_state": task.seed,
     }
+    # First the shorter fit, as with the others: none of the fits that count is a process's first.
     begin = perf_counter()
-    TSNE(**how, tol=0, max_iter=max(OURS), callback=keep, callback_every=20).fit(task.X)
-    begin_default = perf_counter()
     default = TSNE(**how).fit(task.X)
-    seconds = perf_counter() - begin_default
+    seconds = perf_counter() - begin
+    begin = perf_counter()
+    TSNE(**how, tol=0, max_iter=max(OURS), callback=keep, callback_every=10).fit(task.X)
     return {
         "title": "acctsne",
         "iterations": [iteration for iteration, _, _ in kept],

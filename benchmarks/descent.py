@@ -1,7 +1,7 @@
 """How many iterations a fit needs: against 1000 of delta-bar-delta, on many problems.
 
 This is what the constants of the descent are settled by (native/optimize/friction.hpp,
-native/kernels/step_rule-inl.hpp, src/acctsne/_schedule.py, src/acctsne/_stopping.py): change one,
+native/kernels/step_rule-inl.hpp, src/acctsne/optimize/schedule.py and stopping.py): change one,
 build, run, compare the last two columns of means.
 """
 
@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 import datasets
 from acctsne import TSNE, Affinities, Embedding, init, quality
-from acctsne._schedule import Phase, Ramp
+from acctsne.optimize.schedule import Phase, Ramp
 from common import machine, number, table
 
 Array = npt.NDArray[Any]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from acctsne._neighbors import query_neighbors
+from acctsne.neighbors.nearest import query_neighbors
 from common import (
     Disturbance,
     disturbance_note,

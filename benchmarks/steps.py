@@ -18,7 +18,11 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from acctsne import _core
-from acctsne._search import exact_neighbors
+from acctsne.forces.engine import Engine
+from acctsne.neighbors.euclidean import exact_neighbors
+from acctsne.neighbors.records import SearchSettings
+from acctsne.optimize.optimizer import run_phase
+from acctsne.optimize.schedule import MAX_STEP, Phase, Ramp, make_schedule
 from common import (
     Disturbance,
     disturbance_note,
@@ -35,7 +39,6 @@ from common import (
 
 METHODS = ("barnes_hut", "fft", "auto")
 DTYPES = ("float32", "float64")
-EARLY_ITERATIONS = 250
 EXAGGERATION = 12.0
 WARM_UP = 5  # iterations in which buffers are made and pages touched
 BSP_REPEATS = 3
@@ -69,14 +72,13 @@ class Affinities:
     def optimizer(self, layout: npt.NDArray[Any], method: str, threads: int) -> Any:
         kind = _core.Optimizer64 if self.values.dtype == np.float64 else _core.Optimizer32
         start = np.ascontiguousarray(layout, dtype=self.values.dtype)
-        # Angle and force error are the estimator's defaults.
         arrays = self.offsets, self.columns, self.values
-        return kind(*arrays, start, method, 0.5, 0.02, threads=threads)
+        return kind(*arrays, start, Engine(method).native(start.shape[1]), threads)
 
 
 def find_neighbors(X: npt.NDArray[np.float32], perplexity: float, threads: int) -> Neighbors:
     k = min(len(X) - 1, int(3 * perplexity + 1))
-    found = exact_neighbors(X, k, True, threads)
+    found = exact_neighbors(X, SearchSettings(k, dtype=np.dtype(np.float64), threads=threads))
     return Neighbors(found.indices, found.squared_distances, perplexity)
 
 
@@ -94,22 +96,17 @@ def make_affinities(neighbors: Neighbors, dtype: str, threads: int, repeats: int
     return Affinities(offsets, columns, values, median(seconds))
 
 
-def run(
-    optimizer: Any, iterations: int, threads: int, exaggeration: float = 1.0, bar: Any = None
-) -> None:
-    """Run iterations as the estimator's default schedule does, without its stopping rules."""
-    points = len(optimizer.points)
-    optimizer.run(
-        iterations=iterations,
-        exaggeration=exaggeration,
-        learning_rate=max(points / exaggeration / 4, 50.0),
-        momentum=0.8,
-        max_step=5.0,
-        report_every=[],
-        callback=None,
-        progress=bar,
-        threads=threads,
+def run(optimizer: Any, iterations: int, threads: int) -> None:
+    """Run iterations as the default schedule does after early exaggeration."""
+    phase = Phase(
+        name="timed",
+        end=optimizer.iterations + iterations,
+        exaggeration=Ramp.constant(1.0),
+        learning_rate=Ramp.constant(len(optimizer.points)),
+        momentum=None,
+        max_step=MAX_STEP,
     )
+    run_phase(optimizer, phase, threads)
 
 
 def late_layout(
@@ -117,10 +114,8 @@ def late_layout(
 ) -> npt.NDArray[Any]:
     """Run t-SNE to a layout as it is late in a fit."""
     optimizer = P.optimizer(initial, "auto", threads)
-    early = min(EARLY_ITERATIONS, iterations)
-    run(optimizer, early, threads, EXAGGERATION)
-    if iterations > early:
-        run(optimizer, iterations - early, threads)
+    for phase in make_schedule("fast", len(initial), iterations, EXAGGERATION, "auto"):
+        run_phase(optimizer, phase, threads)
     layout: npt.NDArray[Any] = optimizer.points
     return layout
 

@@ -7,11 +7,11 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, Affinities, Embedding, _core
-from acctsne._affinities import csr_arrays, joint_probabilities
-from acctsne._dof import output_kernel
-from acctsne._neighbors import find_neighbors
-from acctsne._similarity import Similarity
-from acctsne._validate import check_problem
+from acctsne.affinities.affinities import csr_arrays, joint_probabilities
+from acctsne.affinities.similarity import Similarity
+from acctsne.forces.engine import Engine
+from acctsne.neighbors.records import Neighbors
+from acctsne.problem import Samples
 
 Array = npt.NDArray[Any]
 
@@ -64,10 +64,28 @@ def relative_error(found: Array, expected: Array) -> float:
 # Steps of acctsne at a point of one's choice
 
 
+def samples_of(tsne: TSNE, X: Any) -> Samples:
+    """The data as a fit of this estimator would have it after all checks."""
+    given = tsne._problem(X).given
+    assert isinstance(given, Samples)
+    return given
+
+
+def neighbors_by(tsne: TSNE, X: Any) -> Neighbors:
+    """The neighbours that a fit of this estimator would find."""
+    return tsne._neighbors(samples_of(tsne, X))
+
+
+def found_arrays(tsne: TSNE, X: Any) -> tuple[Array, Array]:
+    """Indices and squared distances of those neighbours."""
+    found = neighbors_by(tsne, X)
+    return found.indices, found.squared_distances
+
+
 def affinities_by(tsne: TSNE, X: Any) -> Array:
     """P as a fit of this estimator would have it, all pairs."""
-    indices, squared, *_ = find_neighbors(check_problem(tsne, X))
-    P = joint_probabilities(indices, squared, Similarity("gaussian", (float(tsne.perplexity),)), 2)
+    similarity = Similarity("gaussian", (float(tsne.perplexity),))
+    P = joint_probabilities(neighbors_by(tsne, X), similarity, 2)
     dense: Array = P.to_scipy().toarray()
     return dense
 
@@ -77,8 +95,8 @@ def optimizer_at(
 ) -> Any:
     """Make an optimiser with these positions, in the precision of Y."""
     kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
-    kernel = output_kernel(dof, Y.shape[1])
-    return kind(*csr_arrays(P.astype(Y.dtype)), Y, method, angle, 0.02, *kernel)
+    options = Engine(method, angle, dof=dof).native(Y.shape[1])
+    return kind(*csr_arrays(P.astype(Y.dtype)), Y, options)
 
 
 def gradient_at(

@@ -11,8 +11,9 @@ from sklearn.manifold._t_sne import _joint_probabilities_nn
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne import _core
-from acctsne._affinities import joint_probabilities
-from acctsne._similarity import Similarity
+from acctsne.affinities.affinities import joint_probabilities
+from acctsne.affinities.similarity import Similarity
+from acctsne.neighbors.records import Neighbors
 from helpers import row_perplexities
 
 Array = npt.NDArray[Any]
@@ -35,9 +36,8 @@ def test_equals_scikit_learn(
     indices, squared = neighbors_of(X, k)
     graph = csr_matrix((squared.ravel(), indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
     expected = _joint_probabilities_nn(graph.copy(), perplexity, 0)
-    found = joint_probabilities(
-        indices, squared.astype(dtype), Similarity("gaussian", (perplexity,)), 2
-    ).to_scipy()
+    neighbors = Neighbors(indices, squared.astype(dtype))
+    found = joint_probabilities(neighbors, Similarity("gaussian", (perplexity,)), 2).to_scipy()
 
     assert found.dtype == dtype
     assert found.nnz == expected.nnz
@@ -178,11 +178,11 @@ def test_some_rows_short_of_the_perplexity_are_logged(caplog: pytest.LogCaptureF
     indices, squared = neighbors_of(X, 12)
     squared[:8, :7] = 0.0
     with caplog.at_level(logging.INFO, logger="acctsne"):
-        joint_probabilities(indices, squared, Similarity("gaussian", (4.0,)), 1)
+        joint_probabilities(Neighbors(indices, squared), Similarity("gaussian", (4.0,)), 1)
     assert "8 of 48 rows cannot reach perplexity 4 with their 12 neighbours" in caplog.text
 
 
 def test_no_row_reaching_the_perplexity_is_a_warning() -> None:
     indices, squared = neighbors_of(np.zeros((20, 2)), 10)
     with pytest.warns(RuntimeWarning, match="no row can reach perplexity 3 with 10 neighbours"):
-        joint_probabilities(indices, squared, Similarity("gaussian", (3.0,)), 1)
+        joint_probabilities(Neighbors(indices, squared), Similarity("gaussian", (3.0,)), 1)

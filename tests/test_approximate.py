@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from acctsne import TSNE, _core, nearest_neighbors
-from acctsne._projection import find_frame
-from acctsne._search import chosen_mode
+from acctsne.neighbors.euclidean import chosen_mode
+from acctsne.neighbors.frame import find_frame
 
 Array = npt.NDArray[Any]
 

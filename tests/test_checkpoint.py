@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_matrix
 
-from acctsne import TSNE, io
-from acctsne._checkpoint import Checkpoint
-from acctsne.cli import main
+from acctsne import TSNE
+from acctsne.cli.main import main
+from acctsne.embedding.checkpoint import Checkpoint
+from acctsne.estimator import fit_with_checkpoint
 
 Array = npt.NDArray[Any]
 COMMAND = [sys.executable, "-m", "acctsne"]
@@ -54,7 +55,7 @@ def cut_off(tsne: TSNE, X: Any, path: Path, *, every: int, at: int, resume: bool
 
     tsne.set_params(callback=fail, callback_every=1)
     with pytest.raises(PowerCut):
-        Checkpoint(path, every, resume).fit(tsne, X)
+        fit_with_checkpoint(tsne, X, Checkpoint(path, every, resume))
     tsne.set_params(callback=None, callback_every=50)
 
 
@@ -86,9 +87,11 @@ def test_goes_on_to_the_same_bits(
         cut_off(tsne, X, path, every=every, at=at, resume=resume)
         assert path.exists() == (at > every)
         resume = True
-    assert_same_fit(Checkpoint(path, every, True).fit(tsne, X), whole)
+    assert_same_fit(fit_with_checkpoint(tsne, X, Checkpoint(path, every, True)), whole)
     # With other threads, and again from the same file.
-    assert_same_fit(Checkpoint(path, 5000, True).fit(tsne.set_params(n_jobs=3), X), whole)
+    assert_same_fit(
+        fit_with_checkpoint(tsne.set_params(n_jobs=3), X, Checkpoint(path, 5000, True)), whole
+    )
 
 
 def test_what_the_stopping_rules_have_seen_is_kept_too(X: Array, path: Path) -> None:
@@ -97,7 +100,7 @@ def test_what_the_stopping_rules_have_seen_is_kept_too(X: Array, path: Path) -> 
     still = {"learning_rate": 1e-20, "early_exaggeration_iter": 100, "min_grad_norm": 0}
     tsne = small(**still, n_iter_without_progress=250, max_iter=5000)
     cut_off(tsne, X, path, every=100, at=349)
-    assert Checkpoint(path, 100, True).fit(tsne, X).n_iter_ == 379
+    assert fit_with_checkpoint(tsne, X, Checkpoint(path, 100, True)).n_iter_ == 379
 
 
 def test_the_recall_of_the_neighbours_is_kept_too(path: Path) -> None:
@@ -107,7 +110,9 @@ def test_the_recall_of_the_neighbours_is_kept_too(path: Path) -> None:
     cut_off(tsne, noise, path, every=20, at=25)
     recall = tsne.timings_["recall"]
     assert recall < 1
-    assert Checkpoint(path, 1000, True).fit(tsne, noise).timings_["recall"] == recall
+    assert (
+        fit_with_checkpoint(tsne, noise, Checkpoint(path, 1000, True)).timings_["recall"] == recall
+    )
 
 
 def test_all_kinds_of_data(X: Array, path: Path) -> None:
@@ -120,22 +125,22 @@ def test_all_kinds_of_data(X: Array, path: Path) -> None:
         path.unlink(missing_ok=True)
         tsne = small(**parameters)
         cut_off(tsne, data, path, every=50, at=320)
-        resumed = Checkpoint(path, 50, True).fit(tsne, data)
+        resumed = fit_with_checkpoint(tsne, data, Checkpoint(path, 50, True))
         assert_same_fit(resumed, small(**parameters).fit(data))
         if not parameters:
             np.testing.assert_array_equal(resumed.transform(data), resumed.embedding_)
 
 
 def test_writing_changes_nothing(X: Array, path: Path) -> None:
-    assert_same_fit(Checkpoint(path, 7, False).fit(small(), X), small().fit(X))
+    assert_same_fit(fit_with_checkpoint(small(), X, Checkpoint(path, 7, False)), small().fit(X))
 
 
 def test_begins_anew_if_not_told_to_resume(X: Array, path: Path) -> None:
     cut_off(small(perplexity=20), X, path, every=100, at=320)
-    assert_same_fit(Checkpoint(path, 1000, False).fit(small(), X), small().fit(X))
+    assert_same_fit(fit_with_checkpoint(small(), X, Checkpoint(path, 1000, False)), small().fit(X))
     # And if there is nothing to go on from.
     path.unlink()
-    assert_same_fit(Checkpoint(path, 1000, True).fit(small(), X), small().fit(X))
+    assert_same_fit(fit_with_checkpoint(small(), X, Checkpoint(path, 1000, True)), small().fit(X))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +162,7 @@ def test_other_parameters_are_refused(
     cut_off(small(), X, path, every=100, at=120)
     before = path.read_bytes()
     with pytest.raises(ValueError, match=rf"fit\.npz is of a fit with {said}"):
-        Checkpoint(path, 100, True).fit(small(**{name: value}), X)
+        fit_with_checkpoint(small(**{name: value}), X, Checkpoint(path, 100, True))
     assert path.read_bytes() == before
 
 
@@ -165,7 +170,7 @@ def test_parameters_that_do_not_matter(X: Array, path: Path) -> None:
     cut_off(small(), X, path, every=100, at=120)
     # Equal values of other types, and what a map does not depend on.
     tsne = small(perplexity=10.0, dtype="float32", n_jobs=1, verbose=1, callback=[])
-    assert_same_fit(Checkpoint(path, 100, True).fit(tsne, X), small().fit(X))
+    assert_same_fit(fit_with_checkpoint(tsne, X, Checkpoint(path, 100, True)), small().fit(X))
 
 
 def test_other_data_is_refused(X: Array, path: Path) -> None:
@@ -174,9 +179,9 @@ def test_other_data_is_refused(X: Array, path: Path) -> None:
     changed[77, 33] += 1
     for other in (changed, X[:-1], X[::-1], X.astype(np.float32), csr_matrix(X)):
         with pytest.raises(ValueError, match=r"fit\.npz is of a fit to other data"):
-            Checkpoint(path, 100, True).fit(small(), other)
+            fit_with_checkpoint(small(), other, Checkpoint(path, 100, True))
     # The same in another memory order is the same.
-    tsne = Checkpoint(path, 100, True).fit(small(), np.asfortranarray(X))
+    tsne = fit_with_checkpoint(small(), np.asfortranarray(X), Checkpoint(path, 100, True))
     assert_same_fit(tsne, small().fit(X))
 
 
@@ -184,15 +189,15 @@ def test_other_files_are_refused(X: Array, path: Path) -> None:
     cut_off(small(), X, path, every=100, at=120)
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(ValueError, match=r"fit\.npz is not a complete acctsne file"):
-        Checkpoint(path, 100, True).fit(small(), X)
+        fit_with_checkpoint(small(), X, Checkpoint(path, 100, True))
     small().fit(X).save(path)
     with pytest.raises(ValueError, match=r"fit\.npz .* holds acctsne 'tsne'"):
-        Checkpoint(path, 100, True).fit(small(), X)
+        fit_with_checkpoint(small(), X, Checkpoint(path, 100, True))
 
 
 def test_parameters_are_checked(X: Array, path: Path) -> None:
     with pytest.raises(ValueError, match="'perplexity' parameter of TSNE"):
-        Checkpoint(path, 100, True).fit(small(perplexity=-1), X)
+        fit_with_checkpoint(small(perplexity=-1), X, Checkpoint(path, 100, True))
 
 
 # The command line
@@ -247,7 +252,7 @@ def test_a_map_that_cannot_be_written_costs_nothing(
 
     command = ["embed", "data.npy", "-o", "map.npy", "--max-iter", "250", *CHECKPOINT]
     with monkeypatch.context() as patched:
-        patched.setattr(io, "write", full)
+        patched.setattr("acctsne.files.formats.write", full)
         assert main(command) == 1
     assert "no space left" in capsys.readouterr().err
     assert main([*command, "--resume"]) == 0

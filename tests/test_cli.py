@@ -15,7 +15,7 @@ import pytest
 
 import acctsne
 from acctsne import TSNE, io, quality
-from acctsne.cli import main, make_parser
+from acctsne.cli.main import main, make_parser
 
 Array = npt.NDArray[Any]
 COMMAND = [sys.executable, "-m", "acctsne"]

@@ -13,12 +13,11 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, _core, build_info
-from acctsne._affinities import Affinities, joint_probabilities
-from acctsne._neighbors import find_neighbors
-from acctsne._search import exact_neighbors
-from acctsne._similarity import Similarity
-from acctsne._validate import check_problem
-from helpers import optimizer_at
+from acctsne.affinities.affinities import Affinities, joint_probabilities
+from acctsne.affinities.similarity import Similarity
+from acctsne.neighbors.euclidean import exact_neighbors
+from acctsne.neighbors.records import SearchSettings
+from helpers import found_arrays, optimizer_at
 
 Array = npt.NDArray[Any]
 
@@ -69,7 +68,7 @@ def test_threads_do_not_change_a_bit_of_other_metrics(
     tsne = TSNE(metric=metric, metric_params=params, method=method, perplexity=30)
     found = set()
     for threads in (1, 2, 3, 2, 3):
-        indices, squared, *_ = find_neighbors(check_problem(tsne.set_params(n_jobs=threads), X))
+        indices, squared = found_arrays(tsne.set_params(n_jobs=threads), X)
         found.add(indices.tobytes() + squared.tobytes())
     assert len(found) == 1
 
@@ -83,9 +82,10 @@ def test_stages_on_more_points_than_any_chunk(dtype: npt.DTypeLike) -> None:
     Y = 40 * rng.normal(size=(n, 2)).astype(dtype)
     expected: list[Array] | None = None
     for threads in THREADS:
-        neighbors = exact_neighbors(X[:5003], k, dtype == np.float64, threads)
+        settings = SearchSettings(k, dtype=np.dtype(dtype), threads=threads)
+        neighbors = exact_neighbors(X[:5003], settings)
         indices, squared = neighbors.indices, neighbors.squared_distances
-        P = joint_probabilities(indices, squared, Similarity("gaussian", (2.5,)), threads)
+        P = joint_probabilities(neighbors, Similarity("gaussian", (2.5,)), threads)
         optimizer = optimizer_at(P.to_scipy(), Y[:5003], "barnes_hut")
         nothing = csr_matrix((n, n), dtype=dtype)
         repulsive = optimizer_at(nothing, Y, "barnes_hut").forces(threads)[1:]
@@ -159,10 +159,9 @@ class TestSimdLevels:
 
         def affinities(level: str) -> tuple[Array, Affinities]:
             _core.use_simd_level(level)
-            found = exact_neighbors(X, 40, True, 2)
-            return found.indices, joint_probabilities(
-                found.indices, found.squared_distances, Similarity("gaussian", (12.0,)), 2
-            )
+            settings = SearchSettings(40, dtype=np.dtype(np.float64), threads=2)
+            found = exact_neighbors(X, settings)
+            return found.indices, joint_probabilities(found, Similarity("gaussian", (12.0,)), 2)
 
         expected_indices, expected = affinities("baseline")
         indices, P = affinities(level)

@@ -17,7 +17,9 @@ import pytest
 import scipy.io
 from sklearn.datasets import load_digits, load_iris
 
-from acctsne import cli, fitsne
+from acctsne import cli
+from acctsne.cli.main import make_parser
+from acctsne.interop import fitsne
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *sorted(ROOT.glob("docs/*.md"))]
@@ -181,6 +183,6 @@ def test_commands(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_every_command_is_on_the_page() -> None:
     shown = {shlex.split(line)[1] for line in commands(PAGE) if line.startswith("acctsne ")}
-    subcommands = next(action.choices for action in cli.make_parser()._actions if action.choices)
+    subcommands = next(action.choices for action in make_parser()._actions if action.choices)
     assert subcommands is not None
     assert shown == set(subcommands)

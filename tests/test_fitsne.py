@@ -11,10 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from acctsne import fitsne, quality
+from acctsne import quality
+from acctsne.interop import fitsne
 
 Array = npt.NDArray[Any]
-PROGRAM = [sys.executable, "-c", "import sys; from acctsne.fitsne import main; sys.exit(main())"]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "from acctsne.interop.fitsne import main; raise SystemExit(main())",
+]
 
 DEFAULTS: dict[str, Any] = {
     "theta": 0.5,

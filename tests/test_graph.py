@@ -10,9 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbors_graph
 
 from acctsne import TSNE, nearest_neighbors
-from acctsne._neighbors import find_neighbors
-from acctsne._validate import check_problem
-from helpers import affinities_by
+from helpers import affinities_by, found_arrays, neighbors_by
 
 Array = npt.NDArray[Any]
 
@@ -121,7 +119,7 @@ def test_zero_distances_are_neighbors() -> None:
     # Duplicates are stored zeros in the graph; they are neighbours, not missing entries.
     X = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 2, axis=0)
     graph = kneighbors_graph(X, 17, mode="distance", include_self=True)
-    indices, squared, *_ = find_neighbors(check_problem(given(perplexity=5), graph))
+    indices, squared = found_arrays(given(perplexity=5), graph)
     np.testing.assert_array_equal(indices[:, 0], np.arange(60) ^ 1)
     assert not squared[:, 0].any()
 
@@ -138,7 +136,7 @@ def test_many_blocks_of_rows(monkeypatch: pytest.MonkeyPatch, X: Array) -> None:
     graph = shuffled_rows(kneighbors_graph(X, K, mode="distance", include_self=True))
     expected = nearest_neighbors(graph, 9, metric="precomputed")
     dense = nearest_neighbors(cdist(X, X), 9, metric="precomputed")
-    monkeypatch.setattr("acctsne._graph.BLOCK_ELEMENTS", 50)
+    monkeypatch.setattr("acctsne.neighbors.given.BLOCK_ELEMENTS", 50)
     found = nearest_neighbors(graph, 9, metric="precomputed")
     np.testing.assert_array_equal(found.indices, expected.indices)
     np.testing.assert_array_equal(found.distances, expected.distances)
@@ -150,14 +148,14 @@ class TestTooFew:
     def test_fewer_than_wanted_but_enough(self, X: Array) -> None:
         graph = kneighbors_graph(X, 12, mode="distance")
         with pytest.warns(UserWarning, match=r"12 neighbours and perplexity 7 calls for 22: 12"):
-            indices, *_ = find_neighbors(check_problem(given(), graph))
+            indices = neighbors_by(given(), graph).indices
         assert indices.shape == (N, 12)
 
     def test_the_smallest_row_decides(self, X: Array) -> None:
         graph = kneighbors_graph(X, 20, mode="distance").tolil()
         graph[31, graph.rows[31][:9]] = 0
         with pytest.warns(UserWarning, match=r"row 31 .* has 11 neighbours.* 22: 11 are used"):
-            indices, *_ = find_neighbors(check_problem(given(), graph.tocsr()))
+            indices = neighbors_by(given(), graph.tocsr()).indices
         assert indices.shape == (N, 11)
 
     def test_fewer_than_the_perplexity_needs(self, X: Array) -> None:

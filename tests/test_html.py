@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from acctsne import html
+from acctsne.pictures.html import MAX_CATEGORIES
 
 MAP = np.random.default_rng(0).normal(size=(40, 2))
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;b&gt;{{data}}"
@@ -77,7 +78,7 @@ def test_smallest_of_very_many_categories_share_one(tmp_path: Path) -> None:
     points = np.random.default_rng(0).normal(size=(504, 2))
     page, about = written(tmp_path, points, labels=labels)
     names = np.array(about["names"])[decoded(page, "codes", np.uint16)]
-    assert len(about["names"]) == html.MAX_CATEGORIES + 1
+    assert len(about["names"]) == MAX_CATEGORIES + 1
     assert names[[3, 500, 501, 4, 503]].tolist() == ["3", "3", "3", "4", "none"]
     assert names[499] == "301 smaller categories"
     assert about["columns"] == [{"name": "label", "texts": [*map(str, labels[:-1]), ""]}]

@@ -15,8 +15,9 @@ import scipy.io
 import scipy.sparse
 
 from acctsne import io
-from acctsne._extras import require
-from acctsne._files import replacing
+from acctsne.files.formats import OBSM_KEY
+from acctsne.files.replacing import replacing
+from acctsne.runtime.optional import require
 
 Array = npt.NDArray[Any]
 
@@ -221,7 +222,7 @@ def test_bad_arrays(tmp_path: Path, array: Array, said: str) -> None:
 
 
 def test_rows_are_counted_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(io, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("acctsne.files.formats.ROWS_AT_ONCE", 2)
     scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(with_a_hole(np.nan)))
     np.save(tmp_path / "x.npy", with_a_hole(np.nan))
     for name in ("x.npz", "x.npy"):
@@ -308,7 +309,7 @@ def test_what_is_not_there(folder: Path) -> None:
 def test_round_trip(tmp_path: Path, name: str, dtype: Any) -> None:
     Y = X.astype(dtype)
     io.write(tmp_path / name, Y, labels=LABELS)
-    back = io.read(tmp_path / name, key=io.OBSM_KEY if name == "x.h5ad" else None)
+    back = io.read(tmp_path / name, key=OBSM_KEY if name == "x.h5ad" else None)
     np.testing.assert_array_equal(back.X.astype(dtype), Y)
     if name not in ("x.npy", "x.mtx", "x.h5ad"):
         assert back.labels is not None

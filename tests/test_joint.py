@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from acctsne import TSNE, Affinities, Embedding, _core
-from acctsne._joint import Conditional, Matrix
+from acctsne.affinities.forms import Conditional, Matrix
+from acctsne.forces.engine import Engine
 
 Array = npt.NDArray[Any]
 
@@ -177,7 +178,7 @@ class TestBadArrays:
         with pytest.raises(ValueError, match=said):
             _core.symmetrize(bad, values, False, 1)
         with pytest.raises(ValueError, match=said):
-            _core.Optimizer32(bad, values, False, values, "exact", 0.5, 0.02)
+            _core.Optimizer32(bad, values, False, values, Engine("exact").native(2))
 
     def test_shapes(self) -> None:
         indices = np.array([[1, 2], [0, 2], [0, 1]], dtype=np.int32)
@@ -187,4 +188,4 @@ class TestBadArrays:
         with pytest.raises(ValueError, match="differ in shape"):
             _core.sort_rows(indices, values[:2].copy(), 1)
         with pytest.raises(ValueError, match="differ in rows"):
-            _core.Optimizer32(indices, values, False, values[:2].copy(), "exact", 0.5, 0.02)
+            _core.Optimizer32(indices, values, False, values[:2].copy(), Engine("exact").native(2))

@@ -12,13 +12,13 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn import manifold
 from sklearn.datasets import load_iris
 
-from acctsne import TSNE, Affinities, Embedding, _core, init, plot, quality
-from acctsne._affinities import csr_arrays
-from acctsne._checkpoint import Checkpoint
-from acctsne._dof import output_kernel
-from acctsne._validate import check_problem
-from acctsne.cli import main
+from acctsne import TSNE, Affinities, Embedding, init, plot, quality
+from acctsne.cli.main import main
+from acctsne.embedding.checkpoint import Checkpoint
+from acctsne.estimator import fit_with_checkpoint
+from acctsne.forces.output_kernel import output_kernel
 from acctsne.scanpy import tsne as scanpy_tsne
+from helpers import optimizer_at, samples_of
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +33,8 @@ def small(**parameters: Any) -> TSNE:
 
 def plain_kl(P: Array, Y: Array, dof: Any) -> float:
     """KL divergence by its definition, with nothing of acctsne but the kernel's two numbers."""
-    exponent, scale = output_kernel(dof, Y.shape[1])
+    kernel = output_kernel(dof, Y.shape[1])
+    exponent, scale = kernel.exponent, kernel.scale
     q = (1 + squareform(pdist(Y, "sqeuclidean")) / scale) ** -exponent
     np.fill_diagonal(q, 0)
     some = P > 0
@@ -46,8 +47,7 @@ def plain_kl(P: Array, Y: Array, dof: Any) -> float:
 def test_gradient_is_the_derivative(X: Array, dims: int, dof: Any, dtype: npt.DTypeLike) -> None:
     P = quality.affinities(X[:30], perplexity=6.0)
     Y = np.random.default_rng(dims).normal(size=(30, dims)).astype(dtype)
-    kind = _core.Optimizer64 if dtype == np.float64 else _core.Optimizer32
-    optimizer = kind(*csr_arrays(P.astype(dtype)), Y, "exact", 0.5, 0.02, *output_kernel(dof, dims))
+    optimizer = optimizer_at(P, Y, "exact", dof=dof)
     attractive, repulsive, z = optimizer.forces(threads=2)
 
     h = 1e-5
@@ -84,7 +84,7 @@ def test_scikit_learns_divergence_is_beaten(start: str) -> None:
 @DTYPES
 def test_auto_takes_all_pairs_with_few_neighbors(X: Array, dtype: npt.DTypeLike) -> None:
     automatic = small(dtype=dtype)
-    assert check_problem(automatic, X).n_neighbors == 31  # not all: memory grows with N alone
+    assert samples_of(automatic, X).search.n_neighbors == 31  # not all: memory grows with N alone
     automatic.fit(X)
     counts = {key: n for key, n in automatic.timings_.items() if key.startswith("iterations_")}
     assert counts == {"iterations_exact": automatic.n_iter_ + 1}
@@ -161,8 +161,8 @@ def test_checkpoint_goes_on_to_the_same_bits(X: Array, tmp_path: Path) -> None:
 
     tsne = small(callback=give_up, callback_every=10)
     with pytest.raises(KeyboardInterrupt):
-        Checkpoint(path, 50, False).fit(tsne, X)
-    resumed = Checkpoint(path, 50, True).fit(tsne.set_params(callback=None), X)
+        fit_with_checkpoint(tsne, X, Checkpoint(path, 50, False))
+    resumed = fit_with_checkpoint(tsne.set_params(callback=None), X, Checkpoint(path, 50, True))
     np.testing.assert_array_equal(resumed.embedding_, small().fit_transform(X))
 
 

@@ -13,10 +13,8 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne import TSNE, nearest_neighbors
-from acctsne._affinities import joint_probabilities
-from acctsne._neighbors import find_neighbors, query_neighbors
-from acctsne._similarity import Similarity
-from acctsne._validate import check_problem
+from acctsne.neighbors.nearest import query_neighbors
+from helpers import affinities_by
 
 Array = npt.NDArray[Any]
 
@@ -161,12 +159,7 @@ def test_affinities_do_not_depend_on_who_computes(metric: str, sparse: bool) -> 
         (given, pairwise_distances(X, metric=metric)),
         (direct, csr_matrix(X) if sparse else X),
     ]:
-        indices, squared, *_ = find_neighbors(check_problem(tsne, data))
-        P.append(
-            joint_probabilities(indices, squared, Similarity("gaussian", (8.0,)), 2)
-            .to_scipy()
-            .toarray()
-        )
+        P.append(affinities_by(tsne, data))
     np.testing.assert_allclose(P[1], P[0], rtol=1e-6, atol=1e-12)
 
 
@@ -175,7 +168,7 @@ def test_affinities_do_not_depend_on_who_computes(metric: str, sparse: bool) -> 
 def test_sparse_equals_dense(
     metric: str, dense_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("acctsne._metrics.DENSE_BYTES", dense_bytes)
+    monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_BYTES", dense_bytes)
     rng = np.random.default_rng(0)
     X = np.abs(rng.normal(size=(200, 60))) * (rng.random((200, 60)) < 0.1)
     X[np.arange(200), np.arange(200) % 60] += 0.1  # no row of zeros

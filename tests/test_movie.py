@@ -11,7 +11,8 @@ import pytest
 from PIL import Image, ImageSequence
 
 from acctsne import TSNE
-from acctsne.movie import Recorder, camera
+from acctsne.movie import Recorder
+from acctsne.pictures.movie import camera
 
 Digits = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 

@@ -12,22 +12,17 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne import TSNE, init, quality
-from acctsne._neighbors import find_neighbors
-from acctsne._search import exact_neighbors, search
-from acctsne._validate import check_problem
-from helpers import affinities_by
+from acctsne.neighbors.euclidean import exact_neighbors, search
+from acctsne.neighbors.records import SearchSettings
+from helpers import affinities_by, found_arrays
 
 Array = npt.NDArray[Any]
 
 
 def native(X: Array, k: int, threads: int = 2) -> tuple[Array, Array]:
-    found = exact_neighbors(X, k, True, threads)
+    found = exact_neighbors(X, SearchSettings(k, dtype=np.dtype(np.float64), threads=threads))
     unscaled: Array = np.asarray(found.squared_distances, dtype=np.float64) / found.scale**2
     return np.asarray(found.indices), unscaled
-
-
-def found_by(tsne: TSNE, X: Any) -> tuple[Array, Array]:
-    return find_neighbors(check_problem(tsne, X))[:2]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -83,7 +78,7 @@ def test_duplicates_are_neighbors_of_each_other() -> None:
 def test_unit_of_the_data_does_not_matter(factor: float) -> None:
     X = np.random.default_rng(0).normal(size=(300, 4))
     expected, expected_squared = native(X, 15)
-    found = exact_neighbors(X * factor, 15, True, 2)
+    found = exact_neighbors(X * factor, SearchSettings(15, dtype=np.dtype(np.float64)))
     np.testing.assert_array_equal(found.indices, expected)
     ratio = np.asarray(found.squared_distances) / expected_squared
     np.testing.assert_allclose(ratio, (factor * found.scale) ** 2, rtol=1e-9)
@@ -157,7 +152,7 @@ def test_other_metrics(
     tsne = TSNE(
         metric=metric, metric_params=params, method=method, perplexity=6, dtype=np.float64, n_jobs=2
     )
-    indices, squared = found_by(tsne, X)
+    indices, squared = found_arrays(tsne, X)
     distances = cdist(X, X, **reference)
     k = 19 if method == "barnes_hut" else 79
     assert indices.shape == (80, k)
@@ -186,10 +181,7 @@ def test_principal_components_come_with_the_search(mode: str) -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(3000, 300)) * 0.98 ** np.arange(300) @ rng.normal(size=(300, 300))
     X = np.ascontiguousarray(X, dtype=np.float32)
-    random = np.random.RandomState(0)
-    found = search(
-        X, 20, mode=mode, in_double=False, threads=2, random=random, n_components=3
-    ).components
+    found = search(X, SearchSettings(20, mode=mode, threads=2, n_components=3)).components
     assert found is not None
     expected = PCA(3, svd_solver="full").fit_transform(X.astype(np.float64))
     for axis in range(3):

@@ -19,8 +19,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from acctsne import html
-from acctsne._colors import categorical
 from acctsne.movie import Recorder
+from acctsne.pictures.colors import categorical
 
 Array = npt.NDArray[Any]
 

@@ -43,7 +43,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_programs(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("value = 7\n")
     (tmp_path / "program.py").write_text("import beside\n" + PROGRAM)
-    expected = "acctsne._tsne ['a', '-b'] __main__\n"
+    expected = "acctsne.estimator ['a', '-b'] __main__\n"
     for how in (["program.py"], ["-m", "program"], ["-c", PROGRAM]):
         done = run(tmp_path, *how, "a", "-b")
         assert (done.stdout, done.stderr) == (expected, ""), how

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from acctsne import plot
-from acctsne._colors import MISSING, categorical
-from acctsne._placement import island_medians, spread
+from acctsne.pictures.colors import MISSING, categorical
+from acctsne.pictures.label_places import island_medians, spread
+from acctsne.pictures.plot import MAX_LEGEND
 
 Array = npt.NDArray[Any]
 
@@ -131,7 +132,7 @@ def test_a_legend_lists_the_largest_categories(ax: Any) -> None:
     labels = np.arange(300)
     labels[150:] = 149
     plot.scatter(MAP, labels, ax=ax)
-    assert len(legend(ax)) == plot.MAX_LEGEND + 1
+    assert len(legend(ax)) == MAX_LEGEND + 1
     assert "149" in legend(ax)
     assert legend(ax)[-1] == "and 30 smaller ones"
 
@@ -195,7 +196,7 @@ def test_points_are_smaller_the_more_there_are(ax: Any, n_points: int) -> None:
 
 
 def test_more_than_a_million_points_are_an_image(ax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plot, "SHADE_ABOVE", 299)
+    monkeypatch.setattr("acctsne.pictures.plot.SHADE_ABOVE", 299)
     plot.scatter(MAP, NAMES[CODES], ax=ax)
     assert not ax.collections
     (image,) = ax.images

@@ -7,8 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from acctsne._extras import require
-from acctsne._points import Quantized, categories, check_points, check_values
+from acctsne.pictures.inputs import Quantized, categories, check_points, check_values
+from acctsne.runtime.optional import require
 
 
 @pytest.mark.parametrize(

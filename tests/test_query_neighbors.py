@@ -9,8 +9,8 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from acctsne._neighbors import query_neighbors
-from acctsne._projection import Frame, find_frame
+from acctsne.neighbors.frame import Frame, find_frame
+from acctsne.neighbors.nearest import query_neighbors
 
 Array = npt.NDArray[Any]
 

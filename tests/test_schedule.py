@@ -11,8 +11,8 @@ from scipy.spatial.distance import squareform
 from sklearn.manifold import _t_sne as sklearn_tsne
 
 from acctsne import TSNE, Affinities, Embedding, init
-from acctsne._schedule import Phase, Ramp, make_schedule
-from acctsne._stopping import Watch
+from acctsne.optimize.schedule import Phase, Ramp, make_schedule
+from acctsne.optimize.stopping import Watch
 
 Array = npt.NDArray[Any]
 

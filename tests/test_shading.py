@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from acctsne._shading import opacity, pixel_of, shade
+from acctsne.pictures.shading import opacity, pixel_of, shade
 
 SIZE = 40
 LOW, HIGH = np.array([-4.0, -5.0]), np.array([6.0, 5.0])

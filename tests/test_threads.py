@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from acctsne import TSNE
-from acctsne._threads import available_cores, effective_threads, limited_libraries
+from acctsne.runtime.threads import available_cores, effective_threads, limited_libraries
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +31,7 @@ class TestHowMany:
     @pytest.fixture(autouse=True)
     def six_cores(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # What the machine has is joblib's to find out; what we make of it is ours.
-        monkeypatch.setattr("acctsne._threads.joblib.cpu_count", lambda: 6)
+        monkeypatch.setattr("acctsne.runtime.threads.joblib.cpu_count", lambda: 6)
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
     @pytest.mark.parametrize(

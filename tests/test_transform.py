@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from acctsne import TSNE, Affinities
-from acctsne._projection import Frame, find_frame
-from acctsne._transform import _weighted_medians
+from acctsne.embedding.transform import _weighted_medians
+from acctsne.neighbors.frame import Frame, find_frame
 
 Array = npt.NDArray[Any]
 
@@ -118,8 +118,8 @@ class TestSamplesOfTheMap:
     ) -> None:
         # As rows too many to be made dense do. By scikit-learn's formula a row is not quite at
         # distance zero from itself.
-        monkeypatch.setattr("acctsne._metrics.DENSE_FACTOR", 0)
-        monkeypatch.setattr("acctsne._metrics.DENSE_BYTES", 0)
+        monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_FACTOR", 0)
+        monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_BYTES", 0)
         data = csr_matrix(X * np.random.default_rng(0).uniform(1, 2, size=64))
         tsne = small(metric=metric).fit(data)
         np.testing.assert_array_equal(tsne.transform(data), tsne.embedding_)
@@ -293,7 +293,7 @@ class TestFrameOfTheFit:
             searches.append(len(X))
             return find_frame(X, n_neighbors, threads)
 
-        monkeypatch.setattr("acctsne._search.find_frame", counted)
+        monkeypatch.setattr("acctsne.neighbors.euclidean.find_frame", counted)
         pickled = pickle.loads(pickle.dumps(fitted))
         np.testing.assert_array_equal(pickled.transform(new), fitted.transform(new))
         assert searches == []

@@ -14,10 +14,10 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import euclidean_distances
 
 from acctsne import TSNE, Affinities, Embedding, _core, init, nearest_neighbors, quality
-from acctsne._projection import find_frame
-from acctsne._schedule import make_schedule
-from acctsne._stopping import Watch
-from acctsne._threads import available_cores
+from acctsne.neighbors.frame import find_frame
+from acctsne.optimize.schedule import make_schedule
+from acctsne.optimize.stopping import Watch
+from acctsne.runtime.threads import available_cores
 from drawing import save
 
 Array = npt.NDArray[Any]
@@ -46,7 +46,7 @@ def filter_bounds(data: Path) -> None:
 
     figure = Figure(figsize=(10, 2.9), layout="constrained")
     for ax, axes in zip(
-        figure.subplots(1, 4, sharex=True, sharey=True), (24, 48, 80, 192), strict=True
+        figure.subplots(1, 4, sharex=True, sharey=True), (24, 56, 104, 192), strict=True
     ):
         leading = projection.coordinates[:, :axes].astype(np.float64)
         rest = np.maximum(projection.squared_norms - np.square(leading).sum(axis=1), 0)

@@ -24,9 +24,11 @@ nb::dict build_info() {
 
 NB_MODULE(_core, m) {
   kernels(); // choose the SIMD level at import, so that a wrong ACCTSNE_SIMD is told at once
+  bind_options(m);
   bind_neighbors(m);
   bind_steps(m);
   bind_optimizers(m);
+  bind_quality(m);
   m.def("build_info", &build_info);
   m.def("use_simd_level", [](const std::string& name) { use_level(name); }, "name"_a);
 }

@@ -118,8 +118,10 @@ void run_native(int threads, Body&& body) {
   run_native(threads, poll, body);
 }
 
-// neighbors.cpp and steps.cpp: the steps as functions. optimizer.cpp: the gradient descent as a
-// class.
+// options.cpp: what calls are told. neighbors.cpp and steps.cpp: the steps as functions.
+// optimizer.cpp: the gradient descent as a class. quality.cpp: the referee.
+void bind_options(nb::module_& m);
+void bind_quality(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_steps(nb::module_& m);
 void bind_optimizers(nb::module_& m);

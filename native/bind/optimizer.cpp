@@ -6,7 +6,6 @@
 #include "optimize/place.hpp"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,30 +15,14 @@
 namespace acctsne {
 namespace {
 
-constexpr const char* kMethodNames[kMethods] = {"auto", "exact", "barnes_hut", "fft"};
-
-Method method_named(const std::string& name) {
-  const auto* found = std::find(std::begin(kMethodNames), std::end(kMethodNames), name);
-  require(found != std::end(kMethodNames), "unknown method");
-  return static_cast<Method>(found - std::begin(kMethodNames));
-}
-
-constexpr const char* kRuleNames[] = {"delta_bar_delta", "heavy_ball"};
-
-StepRule rule_named(const std::string& name) {
-  const auto* found = std::find(std::begin(kRuleNames), std::end(kRuleNames), name);
-  require(found != std::end(kRuleNames), "unknown rule");
-  return static_cast<StepRule>(found - std::begin(kRuleNames));
-}
-
 template <typename Real>
 class BoundOptimizer {
 public:
   // From P as a matrix.
   BoundOptimizer(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Real> values,
-                 Input2<Real> initial, const std::string& method, double angle, double force_error,
-                 double exponent, double kernel_scale, int threads)
+                 Input2<Real> initial, const RepulsionOptions& options, int threads)
       : rows_(initial.shape(0)), dims_(initial.shape(1)) {
+    require_dims(options);
     require(rows_ >= 1 && offsets.shape(0) == rows_ + 1, "P and the layout differ in rows");
     const EdgeId* first = offsets.data();
     const auto edges = static_cast<EdgeId>(columns.shape(0));
@@ -50,8 +33,6 @@ public:
         std::all_of(columns.data(), columns.data() + edges,
                     [this](PointId j) { return j >= 0 && static_cast<std::size_t>(j) < rows_; }),
         "a column of P is out of range");
-    const RepulsionOptions options =
-        checked_options(method, angle, force_error, exponent, kernel_scale);
     run_native(threads, [&](ThreadTeam& team) {
       MatrixRows<Real> P({{offsets.data(), rows_ + 1},
                           {columns.data(), columns.shape(0)},
@@ -62,13 +43,11 @@ public:
 
   // From the conditional probabilities, rows sorted by column; without P as a matrix in between.
   BoundOptimizer(Input2<PointId> indices, Input2<Real> conditional, bool equal,
-                 Input2<Real> initial, const std::string& method, double angle, double force_error,
-                 double exponent, double kernel_scale, int threads)
+                 Input2<Real> initial, const RepulsionOptions& options, int threads)
       : rows_(initial.shape(0)), dims_(initial.shape(1)) {
+    require_dims(options);
     require(rows_ >= 1 && indices.shape(0) == rows_, "P and the layout differ in rows");
     const Conditional<Real> C = conditional_of(indices, conditional, equal);
-    const RepulsionOptions options =
-        checked_options(method, angle, force_error, exponent, kernel_scale);
     run_native(threads, [&](ThreadTeam& team) {
       require_sorted(C, team);
       SymmetrizedRows<Real> P(C, team);
@@ -76,21 +55,8 @@ public:
     });
   }
 
-  bool run(Size iterations, Size done, std::pair<double, double> exaggeration,
-           std::pair<double, double> learning_rate, const std::string& rule,
-           std::optional<double> momentum, double max_step, std::vector<Size> report_every,
-           const nb::object& callback, const nb::object& progress, int threads) {
-    require(std::all_of(report_every.begin(), report_every.end(), [](Size n) { return n >= 1; }),
-            "report_every must be positive");
-    require(iterations >= 0 && done >= 0, "a run has a number of iterations");
-    const Phase phase{iterations,
-                      done,
-                      {exaggeration.first, exaggeration.second},
-                      {learning_rate.first, learning_rate.second},
-                      rule_named(rule),
-                      momentum,
-                      max_step,
-                      std::move(report_every)};
+  bool run(const Phase& phase, const nb::object& callback, const nb::object& progress,
+           int threads) {
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
     const Observer observer = [&](const Report& report) {
       const nb::gil_scoped_acquire locked;
@@ -186,7 +152,7 @@ public:
     for (int method = 0; method < kMethods; ++method) {
       const Size count = optimizer_->iterations_by(static_cast<Method>(method));
       if (count > 0) {
-        result[kMethodNames[method]] = count;
+        result[kMethodTable[method].name] = count;
       }
     }
     return result;
@@ -214,13 +180,8 @@ public:
   }
 
 private:
-  RepulsionOptions checked_options(const std::string& method, double angle, double force_error,
-                                   double exponent, double kernel_scale) const {
-    require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
-    const RepulsionOptions options{
-        method_named(method), angle, force_error, {exponent, kernel_scale}};
+  void require_dims(const RepulsionOptions& options) const {
     require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
-    return options;
   }
 
   std::size_t rows_;
@@ -230,11 +191,10 @@ private:
 
 // Returns the positions that the new points end at.
 template <typename Real>
-nb::ndarray<nb::numpy, Real>
-place(Input2<Real> map, Input2<PointId> neighbors, Input2<Real> weights, Input2<Real> initial,
-      const std::string& method, double angle, double force_error, double exponent,
-      double kernel_scale, Size iterations, double exaggeration, double learning_rate,
-      double momentum, double max_step, int threads, const nb::object& progress) {
+nb::ndarray<nb::numpy, Real> place(Input2<Real> map, Input2<PointId> neighbors,
+                                   Input2<Real> weights, Input2<Real> initial,
+                                   const RepulsionOptions& options, const Phase& phase, int threads,
+                                   const nb::object& progress) {
   const std::size_t count = initial.shape(0);
   const std::size_t dims = initial.shape(1);
   const auto map_points = static_cast<Size>(map.shape(0));
@@ -245,23 +205,14 @@ place(Input2<Real> map, Input2<PointId> neighbors, Input2<Real> weights, Input2<
   require(std::all_of(neighbors.data(), neighbors.data() + neighbors.size(),
                       [map_points](PointId j) { return j >= 0 && j < map_points; }),
           "a neighbour's index is out of range");
-  require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
+  require(phase.momentum.has_value(), "new points need a momentum");
   std::vector<Real> positions(initial.data(), initial.data() + initial.size());
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const Phase phase{iterations,           0,        exaggeration, learning_rate,
-                    StepRule::heavy_ball, momentum, max_step,     {}};
   run_native(threads, poll, [&](ThreadTeam& team) {
-    place_points<Real>({map.data(),
-                        map_points,
-                        static_cast<int>(dims),
-                        neighbors.data(),
-                        weights.data(),
-                        static_cast<Size>(count),
-                        static_cast<Size>(neighbors.shape(1)),
-                        positions.data(),
-                        {method_named(method), angle, force_error, {exponent, kernel_scale}},
-                        phase,
+    place_points<Real>({map.data(), map_points, static_cast<int>(dims), neighbors.data(),
+                        weights.data(), static_cast<Size>(count),
+                        static_cast<Size>(neighbors.shape(1)), positions.data(), options, phase,
                         &done},
                        team);
   });
@@ -271,28 +222,23 @@ place(Input2<Real> map, Input2<PointId> neighbors, Input2<Real> weights, Input2<
 template <typename Real>
 void bind_place(nb::module_& m) {
   m.def("place", &place<Real>, nb::rv_policy::move, "map"_a.noconvert(), "neighbors"_a.noconvert(),
-        "weights"_a.noconvert(), "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a,
-        "exponent"_a, "kernel_scale"_a, "iterations"_a, "exaggeration"_a, "learning_rate"_a,
-        "momentum"_a, "max_step"_a, "threads"_a, "progress"_a.none() = nb::none());
+        "weights"_a.noconvert(), "initial"_a.noconvert(), "options"_a, "phase"_a, "threads"_a,
+        "progress"_a.none() = nb::none());
 }
 
 template <typename Real>
 void bind_optimizer(nb::module_& m, const char* name) {
   using Bound = BoundOptimizer<Real>;
   nb::class_<Bound>(m, name)
-      .def(nb::init<Input1<EdgeId>, Input1<PointId>, Input1<Real>, Input2<Real>, const std::string&,
-                    double, double, double, double, int>(),
+      .def(nb::init<Input1<EdgeId>, Input1<PointId>, Input1<Real>, Input2<Real>,
+                    const RepulsionOptions&, int>(),
            "offsets"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
-           "initial"_a.noconvert(), "method"_a, "angle"_a, "force_error"_a, "exponent"_a = 1.0,
-           "kernel_scale"_a = 1.0, "threads"_a = 1)
-      .def(nb::init<Input2<PointId>, Input2<Real>, bool, Input2<Real>, const std::string&, double,
-                    double, double, double, int>(),
+           "initial"_a.noconvert(), "options"_a, "threads"_a = 1)
+      .def(nb::init<Input2<PointId>, Input2<Real>, bool, Input2<Real>, const RepulsionOptions&,
+                    int>(),
            "indices"_a.noconvert(), "conditional"_a.noconvert(), "equal"_a, "initial"_a.noconvert(),
-           "method"_a, "angle"_a, "force_error"_a, "exponent"_a = 1.0, "kernel_scale"_a = 1.0,
-           "threads"_a = 1)
-      .def("run", &Bound::run, "iterations"_a, "done"_a, "exaggeration"_a, "learning_rate"_a,
-           "rule"_a, "momentum"_a.none(), "max_step"_a, "report_every"_a, "callback"_a.none(),
-           "progress"_a.none(), "threads"_a)
+           "options"_a, "threads"_a = 1)
+      .def("run", &Bound::run, "phase"_a, "callback"_a.none(), "progress"_a.none(), "threads"_a)
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
       .def_prop_ro("kl_of_one_place", &Bound::kl_of_one_place)
       .def("forces", &Bound::forces, "threads"_a)

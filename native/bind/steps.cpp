@@ -4,8 +4,8 @@
 #include "affinities/symmetrize.hpp"
 #include "bind/conditional.hpp"
 #include "bind/native_call.hpp"
+#include "forces/output_kernel.hpp"
 #include "forces/repulsive_exact.hpp"
-#include "forces/similarity.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>
@@ -97,36 +97,6 @@ nb::tuple symmetrized(Input2<PointId> indices, Input2<Real> conditional, bool eq
                         to_numpy(std::move(joint.values), {edges}));
 }
 
-// Forces in the unit of Y, as the optimiser's: the repulsive part of the gradient is 4 force / Z.
-template <typename Real>
-nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads, double exponent,
-                          double kernel_scale) {
-  const auto count = static_cast<Size>(Y.shape(0));
-  const std::size_t dims = Y.shape(1);
-  const std::span<const PointId> listed(rows.data(), rows.shape(0));
-  require(
-      std::all_of(listed.begin(), listed.end(), [count](PointId i) { return i >= 0 && i < count; }),
-      "a row is out of range");
-  require(dims >= 1, "an embedding has at least 1 dimension");
-  require(exponent > 0 && kernel_scale > 0, "exponent and kernel_scale must be positive");
-  const Similarity similarity{exponent, kernel_scale};
-  std::vector<Real> points(Y.data(), Y.data() + Y.size());
-  for (Real& value : points) {
-    value /= static_cast<Real>(similarity.unit());
-  }
-  std::vector<Real> force(listed.size() * dims);
-  std::vector<double> z(listed.size());
-  run_native(threads, [&](ThreadTeam& team) {
-    ExactRepulsion<Real> repulsion(static_cast<int>(dims), exponent);
-    repulsion.forces(points.data(), count, listed, force.data(), z.data(), team);
-  });
-  for (Real& value : force) {
-    value *= static_cast<Real>(similarity.gradient_scale());
-  }
-  return nb::make_tuple(to_numpy(std::move(force), {listed.size(), dims}),
-                        to_numpy(std::move(z), {listed.size()}));
-}
-
 template <typename Real>
 nb::dict tree_arrays(Input2<Real> Y, int threads) {
   const auto count = static_cast<Size>(Y.shape(0));
@@ -190,8 +160,6 @@ void bind_steps_of(nb::module_& m) {
         "threads"_a);
   m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
         "equal"_a, "threads"_a);
-  m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
-        "threads"_a, "exponent"_a = 1.0, "kernel_scale"_a = 1.0);
   m.def("build_tree", &tree_arrays<Real>, "Y"_a.noconvert(), "threads"_a);
 }
 

@@ -1,3 +1,4 @@
+// Lengths of the grid's FFT, and the tables of one length.
 #include "forces/fft_plan.hpp"
 
 #include <cmath>

@@ -19,7 +19,7 @@ constexpr double kMargin = 5;
 template <typename Real, int Dims>
 RepulsiveField<Real, Dims>::RepulsiveField(int, const Real* points, Size count,
                                            const RepulsionOptions& options, ThreadTeam& team)
-    : exponent_(options.similarity.exponent), grid_(exponent_) {
+    : exponent_(options.output_kernel.exponent), grid_(exponent_) {
   const double theta =
       options.method == Method::exact ? 0 : theta_for_angle(options.angle, exponent_);
   accept_.theta2 = static_cast<Real>(theta * theta);

@@ -16,7 +16,7 @@ namespace acctsne {
 template <typename Real, int Dims>
 class RepulsiveField {
 public:
-  // Of points in the similarity's unit. The first argument, the dimension, is Dims.
+  // Of points in the output kernel's unit. The first argument, the dimension, is Dims.
   RepulsiveField(int, const Real* points, Size count, const RepulsionOptions& options,
                  ThreadTeam& team);
 
@@ -41,7 +41,7 @@ class RepulsiveField<Real, kAnyDims> {
 public:
   RepulsiveField(int dims, const Real* points, Size count, const RepulsionOptions& options,
                  ThreadTeam& team)
-      : repulsion_(dims, options.similarity.exponent) {
+      : repulsion_(dims, options.output_kernel.exponent) {
     repulsion_.take_points(points, count, team);
   }
 

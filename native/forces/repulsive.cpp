@@ -34,8 +34,8 @@ template <typename Real, int Dims>
 class MapRepulsion final : public Repulsion<Real> {
 public:
   explicit MapRepulsion(const RepulsionOptions& options)
-      : options_(options), tree_(options.angle, options.similarity.exponent),
-        exact_(Dims, options.similarity.exponent), fft_(options.similarity.exponent) {}
+      : options_(options), tree_(options.angle, options.output_kernel.exponent),
+        exact_(Dims, options.output_kernel.exponent), fft_(options.output_kernel.exponent) {}
 
   double forces(const Real* points, Size count, const Real* lower, const Real* upper, Real* force,
                 StepSeconds& seconds, ThreadTeam& team) override;
@@ -48,7 +48,7 @@ public:
 private:
   Method choose(Size count, const Real* lower, const Real* upper) const;
   double grid_step() const {
-    return grid_step_for_error(options_.force_error, options_.similarity.exponent);
+    return grid_step_for_error(options_.force_error, options_.output_kernel.exponent);
   }
 
   RepulsionOptions options_;
@@ -64,7 +64,7 @@ private:
 template <typename Real, int Dims>
 Method MapRepulsion<Real, Dims>::choose(Size count, const Real* lower, const Real* upper) const {
   const auto n = static_cast<double>(count);
-  const bool any_power = options_.similarity.exponent != 1;
+  const bool any_power = options_.output_kernel.exponent != 1;
   const double exact = (any_power ? kExactAnyPower : 1) * kExactPair * n * n;
   const double tree =
       kTreeFixed + (any_power ? kTreeAnyPower : 1) * kTreePoint * n * std::log2(n + 2);
@@ -110,7 +110,8 @@ double MapRepulsion<Real, Dims>::forces(const Real* points, Size count, const Re
 template <typename Real>
 class AllPairs final : public Repulsion<Real> {
 public:
-  AllPairs(int dims, const RepulsionOptions& options) : exact_(dims, options.similarity.exponent) {
+  AllPairs(int dims, const RepulsionOptions& options)
+      : exact_(dims, options.output_kernel.exponent) {
     this->used_ = Method::exact;
   }
 

@@ -3,7 +3,7 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
-#include "forces/similarity.hpp"
+#include "forces/output_kernel.hpp"
 
 #include <memory>
 #include <span>
@@ -13,11 +13,19 @@ namespace acctsne {
 enum class Method { automatic, exact, barnes_hut, fft };
 inline constexpr int kMethods = 4;
 
+// What users call the methods, and for how many dimensions they serve; 0 for any number.
+struct MethodEntry {
+  const char* name;
+  int most_dims;
+};
+inline constexpr MethodEntry kMethodTable[kMethods] = {
+    {"auto", 0}, {"exact", 0}, {"barnes_hut", 3}, {"fft", 2}};
+
 struct RepulsionOptions {
   Method method = Method::automatic;
   double angle = 0.5;        // of Barnes-Hut
   double force_error = 0.02; // aim of the grid
-  Similarity similarity = {};
+  OutputKernel output_kernel = {};
 };
 
 template <typename Real>
@@ -26,7 +34,7 @@ public:
   virtual ~Repulsion() = default;
 
   // Fills force with sum_j q_ij (u_i - u_j) / (1 + |u_i - u_j|^2) and returns Z, for points u
-  // within [lower, upper], in the similarity's unit.
+  // within [lower, upper], in the output kernel's unit.
   virtual double forces(const Real* points, Size count, const Real* lower, const Real* upper,
                         Real* force, StepSeconds& seconds, ThreadTeam& team) = 0;
 

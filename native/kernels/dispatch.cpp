@@ -1,3 +1,4 @@
+// Which table of kernels this CPU gets.
 #include "kernels/dispatch.hpp"
 
 #include <atomic>

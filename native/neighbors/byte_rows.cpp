@@ -1,3 +1,4 @@
+// Rows of bytes, compared as whole numbers.
 #include "neighbors/byte_rows.hpp"
 
 #include "kernels/dispatch.hpp"

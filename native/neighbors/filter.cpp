@@ -1,3 +1,4 @@
+// The points of the exact search as integers of 16 bits, packed for the tile kernel.
 #include "neighbors/filter.hpp"
 
 #include "kernels/dispatch.hpp"

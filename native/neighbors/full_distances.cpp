@@ -1,3 +1,4 @@
+// Distances over all features, for the pairs that the filter leaves.
 #include "neighbors/full_distances.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The points of the approximate search, packed for the tile kernel.
 #include "neighbors/panels.hpp"
 
 #include "kernels/dispatch.hpp"

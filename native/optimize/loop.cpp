@@ -28,16 +28,16 @@ std::vector<Real> times(double factor, std::vector<Real> values) {
   return values;
 }
 
-// Works on the positions in the similarity's unit (forces/similarity.hpp).
+// Works on the positions in the output kernel's unit (forces/output_kernel.hpp).
 template <typename Real>
 class LayoutOptimizer final : public Optimizer<Real> {
 public:
   LayoutOptimizer(JointRows<Real>& P, const Real* initial, int dims,
                   const RepulsionOptions& options, ThreadTeam& team)
-      : similarity_(options.similarity), layout_(dims),
+      : output_kernel_(options.output_kernel), layout_(dims),
         repulsion_(make_repulsion<Real>(dims, options)) {
     const std::vector<Real> given(initial, initial + P.rows() * dims);
-    start_layout(layout_, times(1 / similarity_.unit(), given).data(), P.rows());
+    start_layout(layout_, times(1 / output_kernel_.unit(), given).data(), P.rows());
     attractive_.resize(layout_.points.size());
     repulsive_.resize(layout_.points.size());
     relabel_points(team);
@@ -127,7 +127,7 @@ public:
     const StepTimer timer(this->seconds_.kl_divergence);
     const double cross =
         cross_entropy(edges_, layout_.points.data(), layout_.dims, partials_, team);
-    return std::max(0.0, edges_.negative_entropy() + similarity_.exponent * cross +
+    return std::max(0.0, edges_.negative_entropy() + output_kernel_.exponent * cross +
                              std::log(std::max(z_, kSmallestZ)));
   }
 
@@ -137,13 +137,13 @@ public:
   }
 
   std::vector<Real> points() const override {
-    return times(similarity_.unit(), in_row_order(layout_, layout_.points));
+    return times(output_kernel_.unit(), in_row_order(layout_, layout_.points));
   }
   std::vector<Real> attractive() const override {
-    return times(similarity_.gradient_scale(), in_row_order(layout_, attractive_));
+    return times(output_kernel_.gradient_scale(), in_row_order(layout_, attractive_));
   }
   std::vector<Real> repulsive() const override {
-    return times(similarity_.gradient_scale(), in_row_order(layout_, repulsive_));
+    return times(output_kernel_.gradient_scale(), in_row_order(layout_, repulsive_));
   }
   double z() const override { return z_; }
 
@@ -207,8 +207,8 @@ private:
     const StepTimer timer(this->seconds_.update);
     UpdateParameters<Real> parameters{};
     // A step in y of -learning_rate times the gradient, divided by the unit.
-    const double unit = similarity_.unit();
-    const double gradient_factor = 4 * similarity_.gradient_scale() / unit;
+    const double unit = output_kernel_.unit();
+    const double gradient_factor = 4 * output_kernel_.gradient_scale() / unit;
     const double exaggeration = phase.exaggeration.at(part);
     double learning_rate = phase.learning_rate.at(part);
     if (phase.rule == StepRule::heavy_ball) {
@@ -241,7 +241,7 @@ private:
   // for.
   static constexpr double kLargestFactor = 1e15;
 
-  Similarity similarity_;
+  OutputKernel output_kernel_;
   Edges<Real> edges_;
   bool edges_fit_ = false; // edges_ has the present numbering
   Size relabelled_at_ = -1;

@@ -73,7 +73,7 @@ public:
   // points x dims, in the order of P's rows.
   virtual std::vector<Real> points() const = 0;
   // As of the last evaluation, unnormalised: the gradient is 4 (attractive - repulsive / z),
-  // whatever the similarity.
+  // whatever the output kernel.
   virtual std::vector<Real> attractive() const = 0;
   virtual std::vector<Real> repulsive() const = 0;
   virtual double z() const = 0;

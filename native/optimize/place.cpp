@@ -30,10 +30,10 @@ auto zeros([[maybe_unused]] int dims) {
 template <typename Real, int Dims>
 void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Real, Dims>& field,
                  const std::vector<Real>& map, Size point) {
-  const Similarity& similarity = request.options.similarity;
+  const OutputKernel& output_kernel = request.options.output_kernel;
   const Phase& phase = request.phase;
-  const double unit = similarity.unit();
-  const auto factor = static_cast<Real>(4 * similarity.gradient_scale() / unit);
+  const double unit = output_kernel.unit();
+  const auto factor = static_cast<Real>(4 * output_kernel.gradient_scale() / unit);
   const auto max_step = static_cast<Real>(phase.max_step / unit);
   const auto rate = static_cast<Real>(phase.learning_rate.first);
   const auto momentum = static_cast<Real>(phase.momentum.value());
@@ -94,7 +94,7 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
 template <typename Real, int Dims>
 void place_in(const PlacementRequest<Real>& request, ThreadTeam& team) {
   std::vector<Real> map(request.map, request.map + request.map_points * request.dims);
-  const double unit = request.options.similarity.unit();
+  const double unit = request.options.output_kernel.unit();
   for (Real& value : map) {
     value = static_cast<Real>(static_cast<double>(value) / unit);
   }

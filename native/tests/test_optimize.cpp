@@ -6,6 +6,7 @@
 #include "check.hpp"
 #include "data.hpp"
 #include "optimizer.hpp"
+#include "plain_kl.hpp"
 
 #include <chrono>
 #include <stdexcept>
@@ -31,41 +32,13 @@ const char* name_of(Method method) {
 }
 
 // scikit-learn's in 3-D is the last.
-constexpr Similarity kSimilarities[] = {{1, 1}, {0.5, 0.5}, {0.8, 0.8}, {10, 10}, {1.5, 2}};
-
-double falloff(const std::vector<double>& points, Size i, Size j, int dims, double scale) {
-  return 1 / (1 + squared(points.data() + i * dims, points.data() + j * dims, dims) / scale);
-}
-
-// KL(P || Q) as it is defined: sum of p log(p / q) with q normalised over all pairs.
-template <typename Real>
-double naive_kl(const Csr<Real>& P, const std::vector<double>& points, int dims,
-                const Similarity& similarity = {}) {
-  const Size n = P.view().rows();
-  const auto unnormalised = [&](Size i, Size j) {
-    return std::pow(falloff(points, i, j, dims, similarity.scale), similarity.exponent);
-  };
-  double z = 0;
-  for (Size i = 0; i < n; ++i) {
-    for (Size j = 0; j < n; ++j) {
-      z += i == j ? 0.0 : unnormalised(i, j);
-    }
-  }
-  double kl = 0;
-  for (Size i = 0; i < n; ++i) {
-    for (EdgeId e = P.offsets[at(i)]; e < P.offsets[at(i + 1)]; ++e) {
-      const auto p = static_cast<double>(P.values[at(e)]);
-      const Size j = P.columns[at(e)];
-      kl += p * std::log(p * z / unnormalised(i, j));
-    }
-  }
-  return kl;
-}
+constexpr OutputKernel kOutputKernels[] = {{1, 1}, {0.5, 0.5}, {0.8, 0.8}, {10, 10}, {1.5, 2}};
 
 // dKL/dy of exaggerated P, straight from the formula 4 exponent / scale sum_j (p_ij - q_ij) (y_i -
 // y_j) / (1 + d^2 / scale).
 std::vector<double> naive_gradient(const Csr<double>& P, const std::vector<double>& points,
-                                   int dims, double exaggeration, const Similarity& similarity) {
+                                   int dims, double exaggeration,
+                                   const OutputKernel& output_kernel) {
   const Size n = P.view().rows();
   std::vector<double> p(at(n * n), 0.0);
   for (Size i = 0; i < n; ++i) {
@@ -77,16 +50,16 @@ std::vector<double> naive_gradient(const Csr<double>& P, const std::vector<doubl
   double z = 0;
   for (Size i = 0; i < n; ++i) {
     for (Size j = 0; j < n; ++j) {
-      w[at(i * n + j)] = i == j ? 0.0 : falloff(points, i, j, dims, similarity.scale);
-      z += std::pow(w[at(i * n + j)], similarity.exponent);
+      w[at(i * n + j)] = i == j ? 0.0 : falloff(points, i, j, dims, output_kernel.scale);
+      z += std::pow(w[at(i * n + j)], output_kernel.exponent);
     }
   }
   std::vector<double> gradient(points.size(), 0.0);
   for (Size i = 0; i < n; ++i) {
     for (Size j = 0; j < n; ++j) {
-      const double q = std::pow(w[at(i * n + j)], similarity.exponent) / z;
-      const double factor =
-          4 * similarity.exponent / similarity.scale * (p[at(i * n + j)] - q) * w[at(i * n + j)];
+      const double q = std::pow(w[at(i * n + j)], output_kernel.exponent) / z;
+      const double factor = 4 * output_kernel.exponent / output_kernel.scale *
+                            (p[at(i * n + j)] - q) * w[at(i * n + j)];
       for (int axis = 0; axis < dims; ++axis) {
         gradient[at(i * dims + axis)] +=
             factor * (points[at(i * dims + axis)] - points[at(j * dims + axis)]);
@@ -140,15 +113,15 @@ std::vector<Real> fit(const Csr<Real>& P, int dims, Method method, Size iteratio
 TEST(the_gradient_is_that_of_the_kl_divergence) {
   constexpr Size kCount = 60;
   const Csr<double> P = make_joint<double>(kCount, 8);
-  const auto check_similarity = [&](const Similarity& similarity) {
+  const auto check_output_kernel = [&](const OutputKernel& output_kernel) {
     for (const int dims : kSomeDims) {
       const check::Scope scope(std::to_string(dims) + "-D, exponent " +
-                               std::to_string(similarity.exponent));
+                               std::to_string(output_kernel.exponent));
       std::vector<double> points = start_positions<double>(kCount, dims, 1.5);
       const auto optimizer =
-          make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, similarity});
+          make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, output_kernel});
       ThreadTeam team(2);
-      CHECK_NEAR(optimizer->kl_divergence(team), naive_kl(P, points, dims, similarity), 1e-12);
+      CHECK_NEAR(optimizer->kl_divergence(team), naive_kl(P, points, dims, output_kernel), 1e-12);
       CHECK(optimizer->z() > 0);
 
       std::vector<double> expected(points.size());
@@ -157,9 +130,9 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
         constexpr double kStep = 1e-5;
         const double before = points[c];
         points[c] = before + kStep;
-        const double above = naive_kl(P, points, dims, similarity);
+        const double above = naive_kl(P, points, dims, output_kernel);
         points[c] = before - kStep;
-        const double below = naive_kl(P, points, dims, similarity);
+        const double below = naive_kl(P, points, dims, output_kernel);
         points[c] = before;
         expected[c] = (above - below) / (2 * kStep);
         largest = std::max(largest, std::abs(expected[c]));
@@ -171,8 +144,9 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
       }
     }
   };
-  for_levels(
-      [&] { std::for_each(std::begin(kSimilarities), std::end(kSimilarities), check_similarity); });
+  for_levels([&] {
+    std::for_each(std::begin(kOutputKernels), std::end(kOutputKernels), check_output_kernel);
+  });
 }
 
 TEST(a_run_follows_the_rule) {
@@ -197,9 +171,9 @@ TEST(a_run_follows_the_rule) {
   Size clipped = 0;
   Size turned = 0;
   Size braked = 0;
-  const auto check_rule = [&](int dims, const Similarity& similarity, const Case& given) {
+  const auto check_rule = [&](int dims, const OutputKernel& output_kernel, const Case& given) {
     const check::Scope scope(std::to_string(dims) + "-D, exponent " +
-                             std::to_string(similarity.exponent));
+                             std::to_string(output_kernel.exponent));
     const bool heavy = given.rule == StepRule::heavy_ball;
     std::vector<double> points = make_cloud<double>(Cloud::uniform, kCount, dims);
     for (double& value : points) {
@@ -213,7 +187,7 @@ TEST(a_run_follows_the_rule) {
     phase.max_step = 0.5;
     phase.report_every = std::vector<Size>{kIterations};
     const auto optimizer =
-        make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, similarity});
+        make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, output_kernel});
     ThreadTeam team(2);
     Report last{};
     optimizer->run(phase, team, [&last](const Report& report) {
@@ -232,7 +206,7 @@ TEST(a_run_follows_the_rule) {
           heavy ? std::min(given.learning_rate, kCount / exaggeration) : given.learning_rate;
       const double momentum = given.momentum.value_or(1 - friction);
       const std::vector<double> gradient =
-          naive_gradient(P, points, dims, exaggeration, similarity);
+          naive_gradient(P, points, dims, exaggeration, output_kernel);
       const std::vector<double> before = updates;
       double squared_norm = 0;
       double last_work = 0;
@@ -284,17 +258,17 @@ TEST(a_run_follows_the_rule) {
       CHECK_NEAR(optimizer->points()[c], points[c], 1e-8);
     }
     CHECK_EQUAL(last.iteration, kIterations - 1);
-    CHECK_NEAR(last.kl_divergence, naive_kl(P, points, dims, similarity), 1e-8);
+    CHECK_NEAR(last.kl_divergence, naive_kl(P, points, dims, output_kernel), 1e-8);
     CHECK_NEAR(last.gradient_norm, norm, 1e-8);
     const double most = kCount / phase.exaggeration.at((kIterations - 1.0) / kIterations);
     CHECK_EQUAL(optimizer->restraint().lowered_rate,
                 heavy && given.learning_rate > most ? most : 0);
   };
   for (const int dims : kSomeDims) {
-    for (const Similarity& similarity : kSimilarities) {
-      check_rule(dims, similarity, {StepRule::delta_bar_delta, 0.5, 30});
-      check_rule(dims, similarity, {StepRule::heavy_ball, 0.5, 8});
-      check_rule(dims, similarity, {StepRule::heavy_ball, std::nullopt, 1e6});
+    for (const OutputKernel& output_kernel : kOutputKernels) {
+      check_rule(dims, output_kernel, {StepRule::delta_bar_delta, 0.5, 30});
+      check_rule(dims, output_kernel, {StepRule::heavy_ball, 0.5, 8});
+      check_rule(dims, output_kernel, {StepRule::heavy_ball, std::nullopt, 1e6});
     }
   }
   CHECK(clipped > 0);

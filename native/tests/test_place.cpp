@@ -133,7 +133,7 @@ TEST(field_matches_a_loop_over_the_map) {
         for (const double exponent : {1.0, 0.5, 2.0}) {
           RepulsionOptions options;
           options.method = method;
-          options.similarity.exponent = exponent;
+          options.output_kernel.exponent = exponent;
           ThreadTeam team(2);
           const RepulsiveField<Real, Dims> field(Dims, map.data(), 2000, options, team);
           double error2 = 0;

@@ -6,12 +6,12 @@ start, and `quality` judges them, whoever made them.
 """
 
 from acctsne import init, quality
-from acctsne._affinities import Affinities
-from acctsne._build import build_info
-from acctsne._embedding import Embedding
-from acctsne._neighbors import nearest_neighbors
-from acctsne._patch import patch_sklearn, unpatch_sklearn
-from acctsne._tsne import TSNE
+from acctsne.affinities.affinities import Affinities
+from acctsne.embedding.embedding import Embedding
+from acctsne.estimator import TSNE
+from acctsne.interop.sklearn_patch import patch_sklearn, unpatch_sklearn
+from acctsne.neighbors.nearest import nearest_neighbors
+from acctsne.runtime.build import build_info
 
 __version__ = "0.1.0"
 

@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
             return 2
         run_program("", what, arguments[1:])
     else:
-        from acctsne.cli import main as run_command
+        from acctsne.cli.main import main as run_command
 
         return run_command(arguments)
     return 0

@@ -9,6 +9,35 @@ import numpy.typing as npt
 Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 Progress = Callable[[int], object] | None
 
+METHODS: dict[str, int]
+
+class OutputKernel:
+    def __init__(self, exponent: float, scale: float) -> None: ...
+    @property
+    def exponent(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+
+class RepulsionOptions:
+    def __init__(
+        self, method: str, angle: float, force_error: float, output_kernel: OutputKernel
+    ) -> None: ...
+    @property
+    def output_kernel(self) -> OutputKernel: ...
+
+class Phase:
+    def __init__(
+        self,
+        iterations: int,
+        done: int,
+        exaggeration: tuple[float, float],
+        learning_rate: tuple[float, float],
+        rule: str,
+        momentum: float | None,
+        max_step: float,
+        report_every: list[int] = ...,
+    ) -> None: ...
+
 def build_info() -> dict[str, Any]: ...
 def use_simd_level(name: str) -> None: ...
 def nearest_neighbors(
@@ -59,28 +88,25 @@ def symmetrize(
     indices: npt.NDArray[np.int32], conditional: Reals, equal: bool, threads: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Reals]: ...
 def exact_repulsion(
-    Y: Reals,
-    rows: npt.NDArray[np.int32],
-    threads: int,
-    exponent: float = 1.0,
-    kernel_scale: float = 1.0,
+    Y: Reals, rows: npt.NDArray[np.int32], threads: int, output_kernel: OutputKernel
 ) -> tuple[Reals, npt.NDArray[np.float64]]: ...
+def repulsion(Y: Reals, options: RepulsionOptions, threads: int) -> tuple[Reals, float]: ...
+def exact_kl(
+    offsets: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float64],
+    Y: npt.NDArray[np.float64],
+    output_kernel: OutputKernel,
+    threads: int,
+) -> float: ...
 def build_tree(Y: Reals, threads: int) -> dict[str, Any]: ...
 def place(
     map: Reals,
     neighbors: npt.NDArray[np.int32],
     weights: Reals,
     initial: Reals,
-    method: str,
-    angle: float,
-    force_error: float,
-    exponent: float,
-    kernel_scale: float,
-    iterations: int,
-    exaggeration: float,
-    learning_rate: float,
-    momentum: float,
-    max_step: float,
+    options: RepulsionOptions,
+    phase: Phase,
     threads: int,
     progress: Progress = None,
 ) -> Reals: ...
@@ -93,11 +119,7 @@ class _Optimizer:
         columns: npt.NDArray[np.int32],
         values: Reals,
         initial: Reals,
-        method: str,
-        angle: float,
-        force_error: float,
-        exponent: float = 1.0,
-        kernel_scale: float = 1.0,
+        options: RepulsionOptions,
         threads: int = 1,
     ) -> None: ...
     @overload
@@ -107,23 +129,12 @@ class _Optimizer:
         conditional: Reals,
         equal: bool,
         initial: Reals,
-        method: str,
-        angle: float,
-        force_error: float,
-        exponent: float = 1.0,
-        kernel_scale: float = 1.0,
+        options: RepulsionOptions,
         threads: int = 1,
     ) -> None: ...
     def run(
         self,
-        iterations: int,
-        done: int,
-        exaggeration: tuple[float, float],
-        learning_rate: tuple[float, float],
-        rule: str,
-        momentum: float | None,
-        max_step: float,
-        report_every: list[int],
+        phase: Phase,
         callback: Callable[[int, float, float], bool] | None,
         progress: Progress,
         threads: int,

@@ -13,12 +13,14 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from acctsne import _core
-from acctsne._affinities import Affinities, csr_arrays, joint_probabilities
-from acctsne._dof import Dof, check_dof
-from acctsne._search import exact_neighbors
-from acctsne._similarity import Similarity
-from acctsne._threads import effective_threads
-from acctsne._validate import METHODS, check_layout_dtype, check_method
+from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
+from acctsne.affinities.similarity import Similarity
+from acctsne.forces.engine import METHODS, check_method
+from acctsne.forces.output_kernel import Dof, check_dof
+from acctsne.neighbors.euclidean import exact_neighbors
+from acctsne.neighbors.records import SearchSettings
+from acctsne.runtime.checks import check_layout_dtype
+from acctsne.runtime.threads import effective_threads
 
 __all__ = [
     "affinities",
@@ -62,9 +64,9 @@ def affinities(
         raise ValueError(f"perplexity must be between 0 and n_samples ({len(X)}); got {perplexity}")
     threads = effective_threads(n_jobs)
     k = min(len(X) - 1, int(3.0 * perplexity + 1))
-    found = exact_neighbors(X, k, True, threads)
+    settings = SearchSettings(k, dtype=np.dtype(np.float64), threads=threads)
     similarity = Similarity("gaussian", (float(perplexity),))
-    P = joint_probabilities(found.indices, found.squared_distances, similarity, threads)
+    P = joint_probabilities(exact_neighbors(X, settings), similarity, threads)
     return P.to_scipy().copy()  # which the caller may change
 
 
@@ -92,9 +94,9 @@ def exact_z(Y: npt.ArrayLike, *, dof: Dof = 1.0, n_jobs: int | None = None) -> f
     1.0
     """
     Y = _check_embedding(Y)
-    shape = check_dof(dof, Y.shape[1], "exact_z")
+    kernel = check_dof(dof, Y.shape[1], "exact_z")
     rows = np.arange(len(Y), dtype=np.int32)
-    return float(_core.exact_repulsion(Y, rows, effective_threads(n_jobs), *shape)[1].sum())
+    return float(_core.exact_repulsion(Y, rows, effective_threads(n_jobs), kernel)[1].sum())
 
 
 def exact_kl(
@@ -138,17 +140,15 @@ def exact_kl(
     True
     """
     Y = _check_embedding(Y)
-    shape = check_dof(dof, Y.shape[1], "exact_kl")
+    kernel = check_dof(dof, Y.shape[1], "exact_kl")
     if P is None:
         matrix = affinities(X, perplexity, n_jobs=n_jobs)
     else:
         matrix = P.to_scipy() if isinstance(P, Affinities) else P
     if matrix.shape != (len(Y), len(Y)):
         raise ValueError(f"P has shape {matrix.shape}, but Y has {len(Y)} rows")
-    optimizer = _core.Optimizer64(
-        *csr_arrays(matrix.astype(np.float64)), Y, "exact", 0.0, 0.02, *shape
-    )
-    return optimizer.kl_divergence(effective_threads(n_jobs))
+    arrays = csr_arrays(matrix.astype(np.float64))
+    return _core.exact_kl(*arrays, Y, kernel, effective_threads(n_jobs))
 
 
 def force_error(
@@ -205,23 +205,13 @@ def force_error(
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
     check_method(method, Y.shape[1])
-    shape = check_dof(dof, Y.shape[1], "force_error")
-    kind = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
+    kernel = check_dof(dof, Y.shape[1], "force_error")
+    options = _core.RepulsionOptions(method, angle, force_error, kernel)
+    approximate, _ = _core.repulsion(layout, options, threads)
     n = len(Y)
-    optimizer = kind(
-        np.zeros(n + 1, dtype=np.int64),
-        np.zeros(0, dtype=np.int32),
-        np.zeros(0, dtype=layout.dtype),  # P plays no part in repulsion
-        layout,
-        method,
-        angle,
-        force_error,
-        *shape,
-    )
-    _, approximate, _ = optimizer.forces(threads)
     rng = np.random.default_rng(random_state)
     rows = np.sort(rng.choice(n, size=min(n_samples, n), replace=False)).astype(np.int32)
-    exact, _ = _core.exact_repulsion(layout.astype(np.float64), rows, threads, *shape)
+    exact, _ = _core.exact_repulsion(layout.astype(np.float64), rows, threads, kernel)
     error = approximate[rows].astype(np.float64) - exact
     size = float(np.sqrt(np.square(exact).mean()))
     return float(np.sqrt(np.square(error).mean())) / size if size > 0 else 0.0
@@ -321,7 +311,8 @@ def _neighbor_indices(
         raise ValueError(
             f"n_neighbors must be between 1 and n_samples - 1 ({len(X) - 1}); got {n_neighbors}"
         )
-    return exact_neighbors(X, n_neighbors, False, effective_threads(n_jobs)).indices
+    settings = SearchSettings(n_neighbors, threads=effective_threads(n_jobs))
+    return exact_neighbors(X, settings).indices
 
 
 def _shared_fraction(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> float:

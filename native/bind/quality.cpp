@@ -1,0 +1,117 @@
+// The referee's functions: exact sums, and a method's forces to compare with them.
+#include "acctsne/csr.hpp"
+#include "bind/native_call.hpp"
+#include "forces/repulsive.hpp"
+#include "forces/repulsive_exact.hpp"
+#include "quality/exact_kl.hpp"
+
+#include <algorithm>
+
+namespace acctsne {
+namespace {
+
+template <typename Real>
+std::vector<Real> in_unit(Input2<Real> Y, const OutputKernel& output_kernel) {
+  std::vector<Real> points(Y.data(), Y.data() + Y.size());
+  for (Real& value : points) {
+    value /= static_cast<Real>(output_kernel.unit());
+  }
+  return points;
+}
+
+template <typename Real>
+void scale_forces(std::vector<Real>& force, const OutputKernel& output_kernel) {
+  for (Real& value : force) {
+    value *= static_cast<Real>(output_kernel.gradient_scale());
+  }
+}
+
+// Forces in the unit of Y, as the optimiser's: the repulsive part of the gradient is 4 force / Z.
+template <typename Real>
+nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads,
+                          const OutputKernel& output_kernel) {
+  const auto count = static_cast<Size>(Y.shape(0));
+  const std::size_t dims = Y.shape(1);
+  const std::span<const PointId> listed(rows.data(), rows.shape(0));
+  require(
+      std::all_of(listed.begin(), listed.end(), [count](PointId i) { return i >= 0 && i < count; }),
+      "a row is out of range");
+  require(dims >= 1, "an embedding has at least 1 dimension");
+  const std::vector<Real> points = in_unit(Y, output_kernel);
+  std::vector<Real> force(listed.size() * dims);
+  std::vector<double> z(listed.size());
+  run_native(threads, [&](ThreadTeam& team) {
+    ExactRepulsion<Real> repulsion(static_cast<int>(dims), output_kernel.exponent);
+    repulsion.forces(points.data(), count, listed, force.data(), z.data(), team);
+  });
+  scale_forces(force, output_kernel);
+  return nb::make_tuple(to_numpy(std::move(force), {listed.size(), dims}),
+                        to_numpy(std::move(z), {listed.size()}));
+}
+
+// The same by whichever method the options name, for all points, and Z.
+template <typename Real>
+nb::tuple repulsion(Input2<Real> Y, const RepulsionOptions& options, int threads) {
+  const auto count = static_cast<Size>(Y.shape(0));
+  const std::size_t dims = Y.shape(1);
+  require(count >= 1 && dims >= 1, "an embedding has at least a point and a dimension");
+  require(dims <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
+  const std::vector<Real> points = in_unit(Y, options.output_kernel);
+  std::vector<Real> lower(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(dims));
+  std::vector<Real> upper = lower;
+  for (std::size_t c = 0; c < points.size(); ++c) {
+    require(std::isfinite(points[c]), "a position is not finite");
+    lower[c % dims] = std::min(lower[c % dims], points[c]);
+    upper[c % dims] = std::max(upper[c % dims], points[c]);
+  }
+  std::vector<Real> force(points.size());
+  double z = 0;
+  run_native(threads, [&](ThreadTeam& team) {
+    StepSeconds seconds;
+    z = make_repulsion<Real>(static_cast<int>(dims), options)
+            ->forces(points.data(), count, lower.data(), upper.data(), force.data(), seconds, team);
+  });
+  scale_forces(force, options.output_kernel);
+  return nb::make_tuple(to_numpy(std::move(force), {Y.shape(0), dims}), z);
+}
+
+double exact_kl_of(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<double> values,
+                   Input2<double> Y, const OutputKernel& output_kernel, int threads) {
+  const std::size_t rows = Y.shape(0);
+  require(rows >= 1 && Y.shape(1) >= 1 && offsets.shape(0) == rows + 1,
+          "P and the embedding differ in rows");
+  const EdgeId* first = offsets.data();
+  const auto edges = static_cast<EdgeId>(columns.shape(0));
+  require(first[0] == 0 && first[rows] == edges && values.shape(0) == columns.shape(0) &&
+              std::is_sorted(first, first + rows + 1),
+          "P's offsets do not fit its columns");
+  require(std::all_of(columns.data(), columns.data() + edges,
+                      [rows](PointId j) { return j >= 0 && static_cast<std::size_t>(j) < rows; }),
+          "a column of P is out of range");
+  double kl = 0;
+  run_native(threads, [&](ThreadTeam& team) {
+    kl = exact_kl({{offsets.data(), rows + 1},
+                   {columns.data(), columns.shape(0)},
+                   {values.data(), values.shape(0)}},
+                  Y.data(), static_cast<int>(Y.shape(1)), output_kernel, team);
+  });
+  return kl;
+}
+
+template <typename Real>
+void bind_forces(nb::module_& m) {
+  m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
+        "threads"_a, "output_kernel"_a);
+  m.def("repulsion", &repulsion<Real>, "Y"_a.noconvert(), "options"_a, "threads"_a);
+}
+
+} // namespace
+
+void bind_quality(nb::module_& m) {
+  bind_forces<float>(m);
+  bind_forces<double>(m);
+  m.def("exact_kl", &exact_kl_of, "offsets"_a.noconvert(), "columns"_a.noconvert(),
+        "values"_a.noconvert(), "Y"_a.noconvert(), "output_kernel"_a, "threads"_a);
+}
+
+} // namespace acctsne

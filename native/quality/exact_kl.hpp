@@ -1,0 +1,15 @@
+// The KL divergence of a map, exactly: what every approximation is judged by.
+#pragma once
+
+#include "acctsne/csr.hpp"
+#include "acctsne/parallel.hpp"
+#include "forces/output_kernel.hpp"
+
+namespace acctsne {
+
+// sum p log(p / q) over the pairs with p > 0, with Z over all pairs, everything in double.
+// `positions` is P.rows() x dims. Shares nothing with the optimiser but the sum over all pairs.
+double exact_kl(const CsrView<double>& P, const double* positions, int dims,
+                const OutputKernel& output_kernel, ThreadTeam& team);
+
+} // namespace acctsne

@@ -1,0 +1,1 @@
+"""Step 2: how much each pair of samples belongs together, t-SNE's matrix P."""

@@ -1,0 +1,166 @@
+"""What affinities can be made from, checked: data, neighbours, distances, a matrix."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils.validation import check_array
+
+from acctsne.compat.scikit_learn import VALID_METRICS
+from acctsne.neighbors.given import check_graph, nearest_in_graph, squared, stored_neighbors
+from acctsne.neighbors.nearest import check_rows
+from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
+from acctsne.runtime.checks import check_n_samples
+
+
+def check_n_neighbors(n_neighbors: Any, usual: int, most: int, why: str) -> int:
+    """Return `n_neighbors`, or what is usual if it is None; `why` says why not more than `most`."""
+    if n_neighbors is None:
+        return min(usual, most)
+    if not isinstance(n_neighbors, int | np.integer):
+        raise TypeError(f"n_neighbors must be an integer or None; got {n_neighbors!r}")
+    if not 1 <= n_neighbors <= most:
+        raise ValueError(f"n_neighbors must be between 1 and {why} ({most}); got {n_neighbors}")
+    return int(n_neighbors)
+
+
+def check_data(X: Any) -> Any:
+    """Check samples in rows: a dense C-contiguous array or a CSR matrix of floating-point type."""
+    X = check_rows(X, "X", 2)
+    check_n_samples(X.shape[0])
+    return X
+
+
+def check_metric(metric: Any, neighbors: str) -> None:
+    """Check how neighbours in data are to be searched."""
+    if neighbors not in NEIGHBOR_MODES:
+        raise ValueError(f"neighbors must be one of {', '.join(NEIGHBOR_MODES)}; got {neighbors!r}")
+    if isinstance(metric, str) and metric == "precomputed":
+        raise ValueError("metric='precomputed' is not data; use Affinities.from_distances")
+    if not callable(metric) and metric not in VALID_METRICS:
+        raise ValueError(
+            f"metric must be a callable or one of {', '.join(VALID_METRICS)}; got {metric!r}"
+        )
+
+
+def check_arrays(
+    indices: Any, distances: Any, least: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Check that neighbours and their distances are arrays of one shape, of so many rows."""
+    indices = np.asarray(indices)
+    if indices.ndim != 2 or not np.issubdtype(indices.dtype, np.integer):
+        raise ValueError(
+            "indices must be a 2-dimensional array of integers, one row per sample; got "
+            f"{indices.ndim} dimensions of {indices.dtype}"
+        )
+    distances = check_array(
+        distances, dtype=[np.float64, np.float32], ensure_min_samples=least, input_name="distances"
+    )
+    if indices.shape != distances.shape:
+        raise ValueError(
+            f"indices and distances differ in shape: {indices.shape} and {distances.shape}"
+        )
+    return indices, distances
+
+
+def check_range(indices: npt.NDArray[Any], n_samples: int) -> None:
+    """Check that all indices are of samples."""
+    if indices.min() < 0 or indices.max() >= n_samples:
+        wrong = indices[(indices < 0) | (indices >= n_samples)][0]
+        raise ValueError(f"indices must be between 0 and {n_samples - 1}; got {wrong}")
+
+
+def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
+    """Check neighbours that the user gives; returns copies."""
+    indices, distances = check_arrays(indices, distances, 2)
+    n_samples, n_neighbors = indices.shape
+    check_n_samples(n_samples, "indices")
+    if n_neighbors >= n_samples:
+        raise ValueError(
+            f"{n_samples} samples have at most {n_samples - 1} neighbours each; "
+            f"indices has {n_neighbors} columns"
+        )
+    check_range(indices, n_samples)
+    itself = (indices == np.arange(n_samples)[:, None]).any(axis=1)
+    if itself.any():
+        raise ValueError(
+            f"row {itself.argmax()} of indices names the sample itself; leave it out of both "
+            "arrays, with [:, 1:] if it comes first everywhere"
+        )
+    ordered = np.sort(indices, axis=1)
+    repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if repeated.any():
+        raise ValueError(f"row {repeated.argmax()} of indices names a neighbour twice")
+    _check_non_negative(distances, "distances")
+    # A copy: the affinities sort the rows of indices.
+    return squared(indices.astype(np.int32), distances, dtype)
+
+
+def neighbors_in_distances(
+    D: Any, choose_neighbors: Callable[[int, str], int], dtype: np.dtype[Any]
+) -> Neighbors:
+    """Find the nearest neighbours in a square matrix of distances, dense or sparse.
+
+    In a sparse one only stored distances count, explicit zeros among them.
+    `choose_neighbors(most, why)` says how many, given how many there are.
+    """
+    D = check_array(
+        check_graph(D),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=2,
+        input_name="D",
+    )
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(f"D must be a square matrix of distances; got shape {D.shape}")
+    check_n_samples(D.shape[0], "D")
+    if issparse(D):
+        counts = stored_neighbors(D)
+        row = int(counts.argmin())
+        if counts[row] == 0:
+            raise ValueError(f"row {row} of D stores no distance to another sample")
+        n_neighbors = choose_neighbors(
+            int(counts[row]), f"the neighbours that row {row} of D stores"
+        )
+    else:
+        _check_non_negative(D, "D")
+        n_neighbors = choose_neighbors(len(D) - 1, "n_samples - 1")
+    return squared(*nearest_in_graph(D, n_neighbors), dtype)
+
+
+def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
+    """Check a matrix of affinities; returns a proper P and what had to be done to make it one."""
+    P = check_array(P, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, input_name="P")
+    if P.shape[0] != P.shape[1]:
+        raise ValueError(f"P must be square; got shape {P.shape}")
+    check_n_samples(P.shape[0], "P")
+    matrix = csr_matrix(P, copy=True)
+    _check_non_negative(matrix.data, "P")
+    matrix.sum_duplicates()
+    changes = []
+    if matrix.diagonal().any():
+        matrix.setdiag(0.0)
+        changes.append("emptied the diagonal")
+    matrix.eliminate_zeros()
+    if not matrix.nnz:
+        raise ValueError("P has no affinity between different samples")
+    if (matrix != matrix.T).nnz:
+        matrix = (matrix + matrix.T).tocsr() / 2
+        changes.append("symmetrised")
+    largest = float(matrix.data.max())
+    total = float((matrix.data / largest).sum()) * largest
+    # Summing float32 affinities that were normalised in float32 stays well within this.
+    if not abs(total - 1.0) < 1e-4:
+        matrix.data /= largest
+        matrix.data /= matrix.data.sum()
+        changes.append(f"divided by the sum, {total:g}")
+    matrix.sort_indices()
+    return matrix, changes
+
+
+def _check_non_negative(values: npt.NDArray[Any], name: str) -> None:
+    smallest = values.min(initial=0.0)
+    if smallest < 0:
+        raise ValueError(f"{name} must not be negative; the smallest value is {smallest:g}")

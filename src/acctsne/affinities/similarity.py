@@ -1,0 +1,159 @@
+"""Step 2, BSP: how distances to neighbours become probabilities."""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne import _core
+from acctsne.runtime.progress import logger
+
+KINDS = ("gaussian", "multiscale", "multiscale_mixture", "uniform", "fixed")
+
+# Kinds whose Gaussians are fitted to perplexities.
+FITTED_KINDS = KINDS[:3]
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """A kind of affinity and its parameters.
+
+    `perplexities` are those asked for, one unless the kind is multiscale; `bandwidth` is the
+    standard deviation of the Gaussians if the kind is "fixed".
+    """
+
+    kind: str = "gaussian"
+    perplexities: tuple[float, ...] = (30.0,)
+    bandwidth: float | None = None
+
+    @property
+    def usual_neighbors(self) -> int:
+        """The number of neighbours that is enough, if there are so many samples."""
+        largest = max(self.perplexities)
+        # Beyond three perplexities a Gaussian has next to nothing left; scikit-learn takes as many.
+        return max(1, round(largest)) if self.kind == "uniform" else int(3.0 * largest + 1)
+
+    def reduced_to(self, n_neighbors: int, n_samples: int) -> "Similarity":
+        """Replace perplexities that so many neighbours cannot have, with a warning."""
+        if self.kind not in FITTED_KINDS:
+            return self
+        # A third, as openTSNE has it: n_neighbors itself would make all neighbours equal.
+        limit = n_neighbors / 3
+        possible = [value for value in self.perplexities if value <= n_neighbors]
+        if len(possible) < len(self.perplexities):
+            too_large = [value for value in self.perplexities if value > n_neighbors]
+            warnings.warn(
+                f"perplexity {_listed(too_large)} is too large for {n_samples} samples with "
+                f"{n_neighbors} neighbours each; {limit:g} is used instead",
+                UserWarning,
+                stacklevel=3,
+            )
+            if limit not in possible:
+                possible.append(limit)
+        return Similarity(self.kind, tuple(possible), self.bandwidth)
+
+    def conditional(
+        self, squared_distances: npt.NDArray[Any], scale: float, threads: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """Compute p_{j|i} for every row i of squared distances.
+
+        Parameters
+        ----------
+        squared_distances : ndarray of shape (n_rows, n_neighbors)
+            Of float32 or float64, which the result has too.
+        scale : float
+            The squares are those of the distances times this; only a fixed bandwidth depends on
+            it.
+        threads : int
+            Threads to use.
+
+        Returns
+        -------
+        conditional : ndarray of shape (n_rows, n_neighbors)
+            Rows sum to 1.
+        perplexities : ndarray of shape (n_rows,)
+            Of each row.
+        """
+        n_rows, n_neighbors = squared_distances.shape
+        if self.kind == "uniform":
+            conditional = np.full_like(squared_distances, 1.0 / n_neighbors)
+            return conditional, np.full(n_rows, float(n_neighbors))
+        if self.kind == "fixed":
+            assert self.bandwidth is not None
+            beta = 0.5 / np.square(np.float64(self.bandwidth) * scale)
+            return _core.fixed_bandwidth(squared_distances, float(beta), threads)
+        if self.kind == "gaussian":
+            conditional, _, perplexities, missed = _core.search_perplexity(
+                squared_distances, self.perplexities[0], threads
+            )
+        else:
+            conditional, perplexities, missed = _core.mix_perplexities(
+                squared_distances,
+                list(self.perplexities),
+                self.kind == "multiscale_mixture",
+                threads,
+            )
+        if missed:
+            self._tell_missed(missed, n_rows, n_neighbors)
+        return conditional, perplexities
+
+    def _tell_missed(self, missed: int, n_rows: int, n_neighbors: int) -> None:
+        # As many neighbours as the perplexity, or more at distance zero, leave nothing to search.
+        asked = _listed(self.perplexities)
+        logger.info(
+            "%d of %d rows cannot reach perplexity %s with their %d neighbours",
+            missed,
+            n_rows,
+            asked,
+            n_neighbors,
+        )
+        if missed == n_rows:
+            warnings.warn(
+                f"no row can reach perplexity {asked} with {n_neighbors} neighbours: too many "
+                "samples are duplicates of each other, or n_samples is too small. The nearest "
+                "perplexity possible is used",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+
+def check_similarity(kind: Any, perplexity: Any, bandwidth: Any) -> Similarity:
+    """Make a Similarity of what the user gives; raise ValueError or TypeError for what is wrong."""
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
+    several = isinstance(perplexity, Iterable) and not isinstance(perplexity, str)
+    perplexities = tuple(perplexity) if several else (perplexity,)
+    if not perplexities:
+        raise ValueError("perplexity is an empty list; at least one is needed")
+    perplexities = tuple(_check_positive(value, "perplexity") for value in perplexities)
+    if several and not kind.startswith("multiscale"):
+        raise ValueError(
+            f"kind={kind!r} takes one perplexity; got {list(perplexities)}. "
+            "Use kind='multiscale' or 'multiscale_mixture' for several"
+        )
+    if kind == "fixed":
+        if bandwidth is None:
+            raise ValueError("kind='fixed' needs a bandwidth, in the unit of the distances")
+        bandwidth = _check_positive(bandwidth, "bandwidth")
+    elif bandwidth is not None:
+        raise ValueError(
+            f"kind={kind!r} finds its own bandwidths; got bandwidth={bandwidth!r}. "
+            "Use kind='fixed' to set it"
+        )
+    return Similarity(kind, perplexities, bandwidth)
+
+
+def _check_positive(value: Any, name: str) -> float:
+    # Plain numbers of Python and NumPy, not text that float() would read.
+    if not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number; got {value!r}")
+    if not 0 < value < np.inf:
+        raise ValueError(f"{name} must be positive and finite; got {value!r}")
+    return float(value)
+
+
+def _listed(values: Iterable[float]) -> str:
+    return " and ".join(f"{value:g}" for value in values)

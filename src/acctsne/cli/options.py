@@ -1,0 +1,108 @@
+"""Options of the command line that are the estimator's parameters, whatever those are.
+
+Names, defaults and limits come from TSNE's signature and constraints, descriptions from its
+docstring: a parameter added there is an option here.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acctsne.compat.scikit_learn import StrOptions, make_constraint
+from acctsne.estimator import TSNE
+from acctsne.files import formats as io
+
+# What a command line has its own ways for.
+NOT_OFFERED = ("self", "verbose", "callback", "callback_every")
+
+ALIASES = {"n_jobs": "--threads", "random_state": "--seed"}
+
+_PREFIX = "tsne_"
+
+
+def add_estimator_options(parser: argparse.ArgumentParser) -> None:
+    """Add an option for every parameter of TSNE that can be written on a command line."""
+    group = parser.add_argument_group("parameters of TSNE")
+    for name, parameter in _parameters().items():
+        flags = [f"--{name.replace('_', '-')}"]
+        if name in ALIASES:
+            flags.insert(0, ALIASES[name])
+        group.add_argument(
+            *flags,
+            dest=_PREFIX + name,
+            default=argparse.SUPPRESS,
+            type=_reader(name),
+            metavar=_metavar(name),
+            help=_help(name, parameter),
+        )
+
+
+def estimator_parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """Collect the parameters that were given."""
+    given = vars(options)
+    return {name: given[_PREFIX + name] for name in _parameters() if _PREFIX + name in given}
+
+
+def _parameters() -> dict[str, Parameter]:
+    every = signature(TSNE.__init__).parameters
+    return {name: parameter for name, parameter in every.items() if name not in NOT_OFFERED}
+
+
+def _reader(name: str) -> Callable[[str], Any]:
+    """Make a function that turns an option's text into the first value that TSNE would accept."""
+    allowed = TSNE._parameter_constraints[name]
+    if allowed == "no_validation":
+        return str
+    # Functions cannot be written on a command line.
+    constraints = [make_constraint(kind) for kind in allowed if kind is not callable]
+
+    def read(text: str) -> Any:
+        for value in _readings(text, np.ndarray in allowed):
+            if any(constraint.is_satisfied_by(value) for constraint in constraints):
+                return value
+        expected = " or ".join(str(constraint) for constraint in constraints)
+        raise argparse.ArgumentTypeError(f"must be {expected}; got {text!r}")
+
+    return read
+
+
+def _readings(text: str, may_be_file: bool) -> Iterator[Any]:
+    """Give all that a text can mean, the plainest meaning first."""
+    if text.lower() in ("none", "true", "false"):
+        yield {"none": None, "true": True, "false": False}[text.lower()]
+    for kind in (int, float, json.loads):
+        with suppress(ValueError):
+            yield kind(text)
+    yield text
+    if may_be_file and Path(text).is_file():
+        try:
+            yield np.array(io.read(text).X)
+        except io.DataError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _metavar(name: str) -> str:
+    """Show the choices where they are few words, VALUE otherwise."""
+    allowed = TSNE._parameter_constraints[name]
+    if len(allowed) == 1 and isinstance(allowed[0], StrOptions):
+        return "|".join(sorted(allowed[0].options))
+    return "VALUE"
+
+
+def _help(name: str, parameter: Parameter) -> str:
+    """Take the first sentence of the parameter's description."""
+    found = re.search(
+        rf"^    {name} : [^\n]*\n((?:        [^\n]*\n)+)", TSNE.__doc__ or "", re.MULTILINE
+    )
+    described = " ".join(found[1].split()) if found else ""
+    sentence = re.split(r"(?<=[.;])\s", described, maxsplit=1)[0].rstrip(".;")
+    default = parameter.default
+    shown = default.__name__ if isinstance(default, type) else default
+    return f"{sentence} (default: {shown})".replace("%", "%%").replace("`", "")

@@ -1,0 +1,1 @@
+"""What acctsne takes from scikit-learn beyond its public interface, in one place."""

@@ -1,0 +1,30 @@
+"""scikit-learn's private names that acctsne depends on.
+
+Known to work with scikit-learn 1.6 to 1.9; `make test-versions` runs the tests with the oldest and
+the newest supported versions. A drop-in has to validate parameters with scikit-learn's own types,
+or its tests for estimators fail.
+"""
+
+import sklearn.manifold
+import sklearn.manifold._t_sne
+from sklearn.base import _fit_context as fit_context
+from sklearn.metrics.pairwise import _VALID_METRICS as VALID_METRICS
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    make_constraint,
+    validate_parameter_constraints,
+)
+
+__all__ = [
+    "TSNE_MODULES",
+    "VALID_METRICS",
+    "Interval",
+    "StrOptions",
+    "fit_context",
+    "make_constraint",
+    "validate_parameter_constraints",
+]
+
+# Where scikit-learn's TSNE can be imported from.
+TSNE_MODULES = (sklearn.manifold, sklearn.manifold._t_sne)

@@ -1,0 +1,162 @@
+"""New points into a finished map."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_non_negative
+
+from acctsne import _core
+from acctsne.affinities.inputs import check_arrays, check_range
+from acctsne.forces.engine import Engine
+from acctsne.neighbors.frame import Frame
+from acctsne.neighbors.nearest import query_neighbors
+from acctsne.runtime.progress import progress_bar
+
+# A new point looks at few neighbours and goes among them, as openTSNE's does: with the perplexity
+# of the map it is drawn to the middle of its cluster. Its own settings: 797 digits into a map of
+# 1000 end in the same places, to 1 % of the distance moved, with learning rates from 0.025 to 1.
+PERPLEXITY = 5.0
+N_NEIGHBORS = 15
+PLACEMENT = _core.Phase(
+    iterations=250,
+    done=0,
+    exaggeration=(1.5, 1.5),
+    learning_rate=(0.1, 0.1),
+    rule="heavy_ball",
+    momentum=0.8,
+    max_step=0.25,
+)
+
+
+@dataclass(frozen=True)
+class FittedMap:
+    """A finished map, and the data that it is of."""
+
+    X: Any
+    positions: npt.NDArray[Any]
+    metric: Any
+    metric_params: dict[str, Any] | None
+    engine: Engine
+    frame: Frame | None  # of the neighbour search by the same metric; None where it is not known
+
+    def place(self, X_new: Any, threads: int, verbose: int) -> npt.NDArray[Any]:
+        """Place checked samples."""
+        indices, distances = self._neighbors(X_new, threads, verbose)
+        known = known_rows(self.X, X_new, indices, distances, self.metric)
+        placed = np.empty((len(indices), self.positions.shape[1]), self.positions.dtype)
+        placed[known >= 0] = self.positions[known[known >= 0]]
+        unknown = np.flatnonzero(known < 0)
+        with progress_bar("new points", len(unknown), "pt", verbose) as move_to:
+            placed[unknown] = place_new_points(
+                self.positions, indices[unknown], distances[unknown], self.engine, threads, move_to
+            )
+        return placed
+
+    def _neighbors(
+        self, X_new: Any, threads: int, verbose: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+        """Find the nearest samples of the map; X_new are distances if precomputed."""
+        n_neighbors = min(N_NEIGHBORS, len(self.positions))
+        if isinstance(self.metric, str) and self.metric == "precomputed":
+            order = np.argsort(X_new, axis=1, kind="stable")[:, :n_neighbors]
+            return order.astype(np.int32), np.take_along_axis(X_new, order, axis=1)
+        return query_neighbors(
+            self.X,
+            X_new,
+            n_neighbors,
+            metric=self.metric,
+            metric_params=self.metric_params,
+            n_jobs=threads,
+            verbose=verbose,
+            frame=self.frame,
+        )
+
+
+def place_new_points(
+    positions: npt.NDArray[Any],
+    indices: npt.NDArray[np.int32],
+    distances: npt.NDArray[Any],
+    engine: Engine,
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+) -> npt.NDArray[Any]:
+    """Place points, given their nearest neighbours in the map, without moving the map."""
+    # Each row in units of its own: squares can then neither overflow nor all vanish.
+    farthest = distances[:, -1:].astype(np.float64)
+    scaled = np.divide(distances, farthest, where=farthest > 0, out=np.zeros(distances.shape))
+    squared = np.ascontiguousarray(np.square(scaled), dtype=positions.dtype)
+    # As much as the neighbours allow.
+    perplexity = min(PERPLEXITY, max(1.0, squared.shape[1] / 3))
+    weights, *_ = _core.search_perplexity(squared, perplexity, threads)
+    return _core.place(
+        positions,
+        np.ascontiguousarray(indices, dtype=np.int32),
+        weights,
+        _weighted_medians(positions[indices], weights),
+        engine.native(positions.shape[1]),
+        PLACEMENT,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _weighted_medians(values: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Compute the median of each row's neighbours, coordinate by coordinate.
+
+    Unlike the mean it lies in one of the clusters if the neighbours are in several.
+    """
+    medians = np.empty((values.shape[0], values.shape[2]), dtype=values.dtype)
+    for axis in range(values.shape[2]):
+        order = np.argsort(values[:, :, axis], axis=1, kind="stable")
+        reached = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+        middle = (reached >= 0.5 * reached[:, -1:]).argmax(axis=1)
+        chosen = np.take_along_axis(order, middle[:, None], axis=1)
+        medians[:, axis] = np.take_along_axis(values[:, :, axis], chosen, axis=1)[:, 0]
+    return medians
+
+
+def check_neighbors_in_map(
+    indices: Any, distances: Any, n_samples: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Check neighbours that the user gives, and put the nearest first."""
+    given, far = check_arrays(indices, distances, 1)
+    check_range(given, n_samples)
+    check_non_negative(far, "Embedding.transform()")
+    order = np.argsort(far, axis=1, kind="stable")
+    return (
+        np.take_along_axis(given, order, axis=1).astype(np.int32),
+        np.take_along_axis(far, order, axis=1),
+    )
+
+
+def known_rows(
+    X_fit: Any,
+    X_new: Any,
+    indices: npt.NDArray[np.int32],
+    distances: npt.NDArray[Any],
+    metric: Any,
+) -> npt.NDArray[np.int64]:
+    """Find which new rows were there when the map was made: the first equal row, or -1."""
+    if metric == "precomputed":
+        return np.where(distances[:, 0] == 0, indices[:, 0].astype(np.int64), -1)
+    known = np.full(X_new.shape[0], -1, dtype=np.int64)
+    # An equal row is at distance zero, or, after normalisation, at one that rounding explains.
+    near = distances <= 1e-5 * distances[:, -1:]
+    for column in range(indices.shape[1]):
+        rows = np.flatnonzero(near[:, column])
+        if not len(rows):
+            continue
+        candidates = indices[rows, column].astype(np.int64)
+        if issparse(X_new):
+            differences = (X_new[rows] != X_fit[candidates]).sum(axis=1)
+            equal = np.asarray(differences).ravel() == 0
+        else:
+            equal = (X_new[rows] == X_fit[candidates]).all(axis=1)
+        rows, candidates = rows[equal], candidates[equal]
+        earlier = (known[rows] < 0) | (candidates < known[rows])
+        known[rows[earlier]] = candidates[earlier]
+    return known

@@ -1,0 +1,187 @@
+"""Neighbours through scikit-learn and pynndescent: other metrics, and large sparse matrices."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.neighbors import NearestNeighbors
+
+from acctsne.neighbors.euclidean import sample_rows
+from acctsne.neighbors.records import SearchSettings
+from acctsne.runtime.progress import logger
+from acctsne.runtime.threads import limited_libraries
+
+# Up to here "auto" compares all pairs; beyond, it prefers pynndescent if that is installed.
+MODERATE_SAMPLES = 50_000
+
+# scikit-learn's words.
+NOT_CORRECT = "All distances should be positive, the metric given is not correct"
+BAD_METRIC = f"{NOT_CORRECT}: it gave a distance that is negative or not finite"
+
+# Metrics that pynndescent has under the same name, with the same value.
+SHARED_METRICS = {
+    "braycurtis",
+    "canberra",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "euclidean",
+    "hamming",
+    "l1",
+    "l2",
+    "manhattan",
+    "minkowski",
+}
+
+
+def library_neighbors(
+    X: Any, settings: SearchSettings
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], str, float]:
+    """Find neighbours through scikit-learn, exactly, or through pynndescent.
+
+    Returns indices, distances, the mode used, and the recall.
+    """
+    mode, metric = settings.mode, settings.metric
+    if mode == "auto":
+        large = X.shape[0] > MODERATE_SAMPLES
+        shared = metric in SHARED_METRICS if isinstance(metric, str) else _is_compiled(metric)
+        mode = "approximate" if large and shared and find_spec("pynndescent") else "exact"
+        if large and mode == "exact":
+            logger.info(
+                "comparing all pairs of %d samples; pynndescent would be faster%s",
+                X.shape[0],
+                ": pip install 'acctsne[pynndescent]'" if shared else ", but not for this metric",
+            )
+    with limited_libraries(settings.threads):
+        exact = _ScikitLearn(X, settings)
+        if mode == "exact":
+            return *exact.neighbors(), "exact", 1.0
+        indices, distances = _by_pynndescent(X, settings, exact)
+        sample = sample_rows(X.shape[0], settings.random)
+        # The sample itself is one of the first k + 1, or as near as they are.
+        limits = exact.query(X[sample], settings.n_neighbors + 1)[1][:, -1:]
+        recall = float((distances[sample] <= limits * (1 + 1e-6)).mean())
+    return indices, distances, "approximate", recall
+
+
+class CheckedMetric:
+    """A user's function, each of whose values is looked at.
+
+    scikit-learn's trees take NaN for far away, and stumble over negative numbers much later.
+    """
+
+    def __init__(self, metric: Callable[..., Any], X: Any) -> None:
+        self._metric = metric
+        self._X = X
+
+    def __call__(self, a: Any, b: Any, **parameters: Any) -> float:
+        """Return the distance of two samples, or say which ones have none."""
+        value = self._metric(a, b, **parameters)
+        try:
+            distance = np.nan if isinstance(value, str | bytes) else float(value)
+        except (TypeError, ValueError):
+            distance = np.nan
+        if not 0 <= distance < np.inf:
+            raise ValueError(
+                f"{NOT_CORRECT}: it gave {value!r}{self._named(a, b)} instead of a finite number "
+                "that is not negative"
+            )
+        return distance
+
+    def _named(self, a: Any, b: Any) -> str:
+        """Say which rows of X these are, if they are: trees also ask for their cells' centres."""
+        if issparse(self._X):
+            return ""
+        places = [np.flatnonzero((sample == self._X).all(axis=1)) for sample in (a, b)]
+        if not all(map(len, places)):
+            return ""
+        return f" for rows {places[0][0]} and {places[1][0]}"
+
+
+class _ScikitLearn:
+    """All pairs, or a tree where scikit-learn has one for the metric."""
+
+    def __init__(self, X: Any, settings: SearchSettings) -> None:
+        metric = settings.metric
+        params = dict(settings.metric_params or {})
+        self._search = NearestNeighbors(
+            n_neighbors=settings.n_neighbors,
+            metric=CheckedMetric(metric, X) if callable(metric) else metric,
+            p=params.pop("p", 2),  # where scikit-learn wants Minkowski's
+            metric_params=params or None,
+            # scikit-learn's ball tree gives other distances from run to run if threads share a
+            # Mahalanobis metric.
+            n_jobs=1 if metric == "mahalanobis" else settings.threads,
+        ).fit(X)
+
+    def neighbors(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+        """Find those of every sample, without itself."""
+        distances, indices = self._search.kneighbors()
+        return indices.astype(np.int32), distances
+
+    def query(self, rows: Any, k: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+        """Find those of other rows."""
+        distances, indices = self._search.kneighbors(rows, n_neighbors=k)
+        return indices.astype(np.int32), distances
+
+
+def library_query(
+    X: Any, queries: Any, settings: SearchSettings
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Find the exact neighbours of each query among the rows of X through scikit-learn."""
+    with limited_libraries(settings.threads):
+        return _ScikitLearn(X, settings).query(queries, settings.n_neighbors)
+
+
+def _is_compiled(metric: Any) -> bool:
+    return hasattr(metric, "py_func")  # as numba's functions have
+
+
+def _by_pynndescent(
+    X: Any, settings: SearchSettings, exact: _ScikitLearn
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    k, metric = settings.n_neighbors, settings.metric
+    if isinstance(metric, str) and metric not in SHARED_METRICS:
+        raise ValueError(
+            f"mode='approximate' does not serve metric={metric!r}; it does serve "
+            f"{', '.join(sorted(SHARED_METRICS))}. Use mode='exact'"
+        )
+    if callable(metric) and not _is_compiled(metric):
+        raise ValueError(
+            "mode='approximate' needs a metric compiled with numba.njit; use mode='exact' for "
+            f"{metric!r}"
+        )
+    try:
+        from pynndescent import NNDescent
+    except ImportError as error:
+        raise ImportError(
+            f"mode='approximate' with metric={metric!r} needs pynndescent: "
+            "pip install 'acctsne[pynndescent]'"
+        ) from error
+    index = NNDescent(
+        X,
+        metric=metric,
+        metric_kwds=settings.metric_params,
+        n_neighbors=min(k + 1, X.shape[0] - 1),  # the sample itself is one of them
+        random_state=settings.random,
+        n_jobs=settings.threads,
+    )
+    indices, distances = index.neighbor_graph
+    own = indices == np.arange(len(indices))[:, None]
+    # Behind all others, and so are the places that it left empty.
+    order = np.argsort(own | (indices < 0), axis=1, kind="stable")[:, :k]
+    indices = np.take_along_axis(indices, order, axis=1).astype(np.int32)
+    distances = np.take_along_axis(distances, order, axis=1)
+    rows = np.arange(len(indices))[:, None]
+    short = np.flatnonzero(((indices < 0) | (indices == rows)).any(axis=1))
+    if len(short):
+        found, theirs = exact.query(X[short], k + 1)
+        # Without itself, or without the last where duplicates hide it.
+        order = np.argsort(found == short[:, None], axis=1, kind="stable")[:, :k]
+        indices[short] = np.take_along_axis(found, order, axis=1)
+        distances[short] = np.take_along_axis(theirs, order, axis=1)
+    return indices, distances

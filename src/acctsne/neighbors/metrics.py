@@ -1,0 +1,114 @@
+"""Metrics that the native Euclidean search serves, and what makes them Euclidean."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+
+from acctsne.neighbors.records import Neighbors
+
+# Rows that are normalised at a time.
+BLOCK_ROWS = 4096
+
+# A sparse matrix is made dense if that takes no more than so many times its memory, or so little.
+DENSE_FACTOR = 4
+DENSE_BYTES = 64 * 2**20
+
+NATIVE_METRICS = {
+    "euclidean": "euclidean",
+    "l2": "euclidean",
+    "sqeuclidean": "sqeuclidean",
+    "cosine": "cosine",
+    "correlation": "correlation",
+}
+
+
+def native_metric(metric: Any, metric_params: dict[str, Any] | None) -> str | None:
+    """Name the metric as the native search knows it; None for those that it does not serve."""
+    if metric == "minkowski" and (metric_params or {}) in ({}, {"p": 2}):
+        return "euclidean"
+    if not isinstance(metric, str) or metric_params:
+        return None
+    return NATIVE_METRICS.get(metric)
+
+
+def dense_if_small(X: Any) -> Any:
+    """Make a sparse matrix dense where that costs little; return anything else as it is."""
+    if not issparse(X):
+        return X
+    dense_bytes = X.shape[0] * X.shape[1] * X.dtype.itemsize
+    sparse_bytes = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    return X.toarray() if dense_bytes <= max(DENSE_FACTOR * sparse_bytes, DENSE_BYTES) else X
+
+
+@dataclass
+class EuclideanForm:
+    """Rows whose Euclidean distances determine those of another metric."""
+
+    data: npt.NDArray[Any]
+    metric: str
+    zero_rows: npt.NDArray[np.intp]  # of cosine, where every distance is 1
+
+
+def euclidean_form(X: npt.NDArray[Any], metric: str, name: str = "X") -> EuclideanForm:
+    """Prepare a dense array for the Euclidean search.
+
+    For cosine and correlation distance the rows, centred for the latter, get length 1. Then their
+    distance is |a - b|^2 / 2, without the cancellation of 1 - a.b. A row of zeros has cosine
+    distance 1 from every other row, as in scikit-learn: a column of its own puts it there.
+    """
+    none = np.empty(0, dtype=np.intp)
+    if metric in ("euclidean", "sqeuclidean"):
+        return EuclideanForm(X, metric, none)
+    centered = metric == "correlation"
+    unit = np.zeros((len(X), X.shape[1] + (not centered)), dtype=X.dtype)
+    for start in range(0, len(X), BLOCK_ROWS):
+        block = X[start : start + BLOCK_ROWS].astype(np.float64)
+        # By the largest value first: squares can then neither overflow nor all vanish.
+        block /= _nonzero(np.abs(block).max(axis=1))
+        if centered:
+            constant = np.flatnonzero(block.max(axis=1) == block.min(axis=1))
+            if len(constant):
+                raise ValueError(
+                    f"row {start + constant[0]} of {name} is constant: correlation distance is not "
+                    "defined for it. Remove such rows or use another metric"
+                )
+            block -= block.mean(axis=1)[:, None]
+        block /= _nonzero(np.linalg.norm(block, axis=1))
+        unit[start : start + len(block), : X.shape[1]] = block
+    if centered:
+        return EuclideanForm(unit, metric, none)
+    zero = np.flatnonzero(~X.any(axis=1))
+    unit[zero, -1] = 1
+    return EuclideanForm(unit, metric, zero)
+
+
+def _nonzero(lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.where(lengths > 0, lengths, 1.0)[:, None]
+
+
+def distances_from(
+    found: Neighbors, form: EuclideanForm, among_themselves: bool
+) -> npt.NDArray[Any]:
+    """Turn squared Euclidean distances into those of the form's metric, in the data's dtype.
+
+    Changes the arrays of `found`. `among_themselves` says whether the rows were searched among each
+    other, so that none is its own neighbour.
+    """
+    dtype = form.data.dtype
+    squared = found.squared_distances
+    if form.metric == "euclidean":
+        roots: npt.NDArray[Any] = np.sqrt(squared, out=squared)
+        return roots if found.scale == 1 else (roots / found.scale).astype(dtype)
+    if form.metric == "sqeuclidean":
+        return squared if found.scale == 1 else (squared / found.scale / found.scale).astype(dtype)
+    distances: npt.NDArray[Any] = np.minimum(squared / 2, 2).astype(dtype, copy=False)
+    k = distances.shape[1]
+    for row in form.zero_rows:
+        # All are equally far: ties go to the lower index.
+        others = np.arange(k + 1, dtype=np.int32)
+        found.indices[row] = others[others != row][:k] if among_themselves else others[:k]
+        distances[row] = 1
+    return distances

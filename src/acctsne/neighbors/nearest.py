@@ -1,0 +1,275 @@
+"""Step 1, KNN: the nearest neighbours of every sample, whatever the metric and the input."""
+
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.metrics import pairwise_distances
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array
+
+from acctsne.compat.scikit_learn import VALID_METRICS
+from acctsne.neighbors.euclidean import exact_query, search
+from acctsne.neighbors.frame import Frame
+from acctsne.neighbors.given import check_graph, graph_neighbors, squared
+from acctsne.neighbors.libraries import (
+    BAD_METRIC,
+    CheckedMetric,
+    library_neighbors,
+    library_query,
+)
+from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_form, native_metric
+from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
+from acctsne.runtime.progress import logger, progress_bar, shown_log
+from acctsne.runtime.threads import effective_threads, limited_libraries
+
+
+class NearestNeighborsResult(NamedTuple):
+    """What `nearest_neighbors` finds."""
+
+    indices: npt.NDArray[np.int32]
+    distances: npt.NDArray[Any]
+    mode: str
+    recall: float
+
+
+def nearest_neighbors(
+    X: Any,
+    n_neighbors: int,
+    *,
+    metric: Any = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    mode: Literal["auto", "exact", "approximate"] = "auto",
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    verbose: int = 0,
+) -> NearestNeighborsResult:
+    """Find the nearest neighbours of every sample among the others.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The data, float32 or float64; anything else becomes float64. With `metric="precomputed"`, a
+        square matrix of distances, a sparse graph of them, or a pair `(indices, distances)`.
+    n_neighbors : int
+        How many, at most n_samples - 1.
+    metric : str or callable, default="euclidean"
+        Any of scikit-learn's. "euclidean", "l2", "sqeuclidean", "cosine" and "correlation" of dense
+        data, and of sparse data that is not much larger when dense, run natively; the others
+        through scikit-learn or pynndescent. As in scikit-learn, a row of zeros has cosine distance
+        1 from all others. Correlation distance is refused for constant rows.
+    metric_params : dict, default=None
+        More arguments for the metric.
+    mode : {"auto", "exact", "approximate"}, default="auto"
+        "exact" compares, by bounds, every pair. "approximate" compares samples with those of
+        nearby cells and with their neighbours' neighbours, and finds about 99 % or more of the
+        neighbours, the same at any number of threads. Where the metric does not run natively it
+        needs pynndescent, the extra `acctsne[pynndescent]`. "auto" is exact up to a work of
+        `n_samples**1.6 * min(n_features, 128)` as that of 300,000 samples of 50 features: 530,000
+        samples of 20, 160,000 of 128 or more. Where the metric does not run natively, it is
+        approximate from 50,000 samples on if pynndescent is installed and knows the metric.
+    n_jobs : int, default=None
+        Threads; None for all cores.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the sample of rows that recall is estimated from, and of pynndescent.
+    verbose : int, default=0
+        1 logs to the logger "acctsne" and draws a progress bar on a terminal.
+
+    Returns
+    -------
+    result : NearestNeighborsResult
+        `indices`, of shape (n_samples, n_neighbors), without the sample itself, nearest first;
+        `distances`, of the same shape and of the precision of X; `mode`, the one used; and
+        `recall`, 1.0 if exact, otherwise the part of the true neighbours that was found, estimated
+        by the exact neighbours of 500 random samples.
+
+    Examples
+    --------
+    >>> from acctsne import nearest_neighbors
+    >>> found = nearest_neighbors([[0.0], [1.0], [3.0], [7.0]], 2)
+    >>> found.indices.tolist()
+    [[1, 2], [0, 2], [1, 0], [2, 1]]
+    >>> found.distances[3].tolist()
+    [4.0, 6.0]
+    """
+    # Check arguments.
+    _check_metric(metric)
+    if mode not in NEIGHBOR_MODES:
+        raise ValueError(f"mode must be one of {', '.join(NEIGHBOR_MODES)}; got {mode!r}")
+    threads = effective_threads(n_jobs)
+    data = check_rows(check_graph(X) if metric == "precomputed" else X, "X", 2)
+    if metric == "precomputed" and data.shape[0] != data.shape[1]:
+        raise ValueError(f"X should be a square distance matrix; got shape {data.shape}")
+    _check_count(n_neighbors, data.shape[0] - 1, "n_samples - 1")
+
+    settings = SearchSettings(
+        int(n_neighbors),
+        metric,
+        metric_params,
+        mode,
+        data.dtype,
+        threads,
+        check_random_state(random_state),
+        verbose,
+    )
+    with shown_log(verbose):
+        return _nearest_neighbors(data, settings)[0]
+
+
+def query_neighbors(
+    reference: Any,
+    queries: Any,
+    n_neighbors: int,
+    *,
+    metric: Any = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    frame: Frame | None = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Find the exact nearest neighbours of each query among the reference rows.
+
+    Returns indices and distances, of shape (n_queries, n_neighbors), nearest first; for metrics
+    that run natively, ties go to the lower index, and what a query gets does not depend on the
+    others. A query that is also in the reference finds itself. `frame` is what an earlier search of
+    the same reference by the same metric found; without it, it is found again.
+
+    Examples
+    --------
+    >>> from acctsne.neighbors.nearest import query_neighbors
+    >>> indices, distances = query_neighbors([[0.0], [1.0], [3.0]], [[2.5]], 2)
+    >>> indices.tolist(), distances.tolist()
+    ([[2, 1]], [[0.5, 1.5]])
+    """
+    # Check arguments.
+    _check_metric(metric)
+    if metric == "precomputed":
+        raise ValueError("metric='precomputed' has no rows to search; give the data")
+    threads = effective_threads(n_jobs)
+    data = check_rows(reference, "reference", 1)
+    asked = check_rows(queries, "queries", 1)
+    if data.shape[1] != asked.shape[1]:
+        raise ValueError(
+            f"queries have {asked.shape[1]} features, and the reference has {data.shape[1]}"
+        )
+    _check_count(n_neighbors, data.shape[0], "the reference's rows")
+
+    native = native_metric(metric, metric_params)
+    if native is not None:
+        data, asked = dense_if_small(data), dense_if_small(asked)
+    if native is None or issparse(data) or issparse(asked):
+        return library_query(
+            data, asked, SearchSettings(n_neighbors, metric, metric_params, threads=threads)
+        )
+    dtype = np.result_type(data, asked)
+    form = euclidean_form(data.astype(dtype, copy=False), native, "reference")
+    query_form = euclidean_form(asked.astype(dtype, copy=False), native, "queries")
+    settings = SearchSettings(n_neighbors, dtype=dtype, threads=threads)
+    with progress_bar("queries", len(asked), "pt", verbose) as move_to:
+        found = exact_query(form.data, query_form.data, settings, move_to, frame)
+    distances = distances_from(found, query_form, among_themselves=False)
+    return found.indices, distances
+
+
+def find_neighbors(X: Any, settings: SearchSettings) -> Neighbors:
+    """Find neighbours of checked data and square their distances.
+
+    Whatever the metric and whoever computed it, it is the distance's square that enters the
+    Gaussian; that of "sqeuclidean", then, is the fourth power, as in scikit-learn.
+    """
+    native = native_metric(settings.metric, settings.metric_params)
+    if native is not None:
+        X = dense_if_small(X)
+    if native == "euclidean" and not issparse(X):
+        # Squares as the search has them, without a root in between.
+        return _search_natively(X, settings)
+    result, frame = _nearest_neighbors(X, settings)
+    found = squared(result.indices, result.distances, settings.dtype, BAD_METRIC)
+    return replace(found, mode=result.mode, recall=result.recall, frame=frame)
+
+
+def find_all_pairs(X: Any, settings: SearchSettings) -> Neighbors:
+    """Take every other sample for a neighbour, in the order of the rows if the metric is foreign.
+
+    The native search, where it serves the metric, is the fastest way to all distances.
+    """
+    if native_metric(settings.metric, settings.metric_params) is not None:
+        return find_neighbors(X, replace(settings, mode="exact"))
+    metric = settings.metric
+    if callable(metric):
+        metric = CheckedMetric(metric, X)
+    with limited_libraries(settings.threads):
+        # Without n_jobs: with it, float32 data gives float32 distances instead of float64 ones.
+        distances = pairwise_distances(X, metric=metric, **(settings.metric_params or {}))
+        n = X.shape[0]
+        # Every column but the diagonal, row by row.
+        others = ~np.eye(n, dtype=bool)
+        indices = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))[others]
+        rows = np.asarray(distances)[others].reshape(n, n - 1)
+        return squared(indices.reshape(n, n - 1), rows, settings.dtype, BAD_METRIC)
+
+
+def _nearest_neighbors(
+    X: Any, settings: SearchSettings
+) -> tuple[NearestNeighborsResult, Frame | None]:
+    """Find neighbours of checked data by whichever search serves the metric, and its frame."""
+    if settings.metric == "precomputed":
+        given = graph_neighbors(X, settings.n_neighbors)
+        return NearestNeighborsResult(*given, "exact", 1.0), None
+    native = native_metric(settings.metric, settings.metric_params)
+    if native is not None:
+        X = dense_if_small(X)
+    if native is None or issparse(X):
+        indices, distances, mode, recall = library_neighbors(X, settings)
+        distances = distances.astype(X.dtype, copy=False)
+        _log_recall(mode, recall)
+        return NearestNeighborsResult(indices, distances, mode, recall), None
+    form = euclidean_form(X, native)
+    found = _search_natively(form.data, replace(settings, n_components=0))
+    distances = distances_from(found, form, among_themselves=True)
+    result = NearestNeighborsResult(found.indices, distances, found.mode, found.recall)
+    return result, found.frame
+
+
+def _search_natively(X: npt.NDArray[Any], settings: SearchSettings) -> Neighbors:
+    with progress_bar("neighbors", len(X), "pt", settings.verbose) as move_to:
+        found = search(X, settings, move_to)
+    _log_recall(found.mode, found.recall)
+    return found
+
+
+def _log_recall(mode: str, recall: float) -> None:
+    if mode == "approximate":
+        logger.info("approximate neighbours: estimated recall %.4f", recall)
+
+
+def _check_metric(metric: Any) -> None:
+    if not callable(metric) and metric not in {*VALID_METRICS, "precomputed"}:
+        raise ValueError(
+            f"metric must be 'precomputed', a callable, or one of {', '.join(VALID_METRICS)}; "
+            f"got {metric!r}"
+        )
+
+
+def _check_count(n_neighbors: Any, most: int, name: str) -> None:
+    if not isinstance(n_neighbors, Integral):
+        raise TypeError(f"n_neighbors must be an integer; got {n_neighbors!r}")
+    if not 1 <= int(n_neighbors) <= most:
+        raise ValueError(f"n_neighbors must be between 1 and {name} ({most}); got {n_neighbors}")
+
+
+def check_rows(X: Any, name: str, least: int) -> Any:
+    """Check rows of data; whatever is not float32 becomes float64."""
+    # The finiteness check sums, and may overflow on the way.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_min_samples=least,
+            input_name=name,
+        )

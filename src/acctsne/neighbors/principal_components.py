@@ -1,0 +1,162 @@
+"""Principal components, fast and the same on every run.
+
+The covariance itself is decomposed where features are few. Otherwise a few axes are iterated: a
+subspace is multiplied by the covariance and made orthonormal until its leading variances stand
+still. It starts from the axes of a sample, so that few passes over the data are needed.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+
+from acctsne.runtime.threads import limited_libraries
+
+# Up to so many features the covariance takes less work than the iteration: n d^2 against about ten
+# passes over the data, each of which multiplies twice by a dozen axes.
+FEW_FEATURES = 256
+
+# Axes iterated beyond those wanted: they let the wanted ones converge by the gap to the last.
+SPARE_AXES = 10
+
+# Leading variances that change by less, relatively, between two passes have converged; axes are
+# then right to about the root of it, which is plenty for where t-SNE starts.
+VARIANCE_TOLERANCE = 1e-6
+MAX_PASSES = 40
+
+# Rows that the iteration starts from.
+SAMPLE_ROWS = 4096
+
+# Rows that are centred at a time.
+BLOCK_ROWS = 4096
+
+
+def principal_components(
+    X: Any, n_components: int, threads: int, frame: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.float64]:
+    """Compute the coordinates of the rows of X on its leading principal axes.
+
+    Each axis points so that its largest loading is positive, as in scikit-learn. Coordinates are up
+    to one common factor. Axes that X does not have are zero, and all are if X is constant. X may
+    itself be coordinates, on the orthonormal columns of `frame`; loadings are then those of the
+    features that these columns have.
+    """
+    # BLAS on one thread each, lest the number of threads change the last bits.
+    with limited_libraries(1), ThreadPoolExecutor(threads) as pool:
+        rows = _CentredRows(X, pool)
+        wanted = min(n_components, *X.shape)
+        if X.shape[1] <= FEW_FEATURES:
+            axes = _by_covariance(rows, wanted)
+        else:
+            axes = _by_iteration(rows, wanted)
+        loadings = axes if frame is None else frame @ axes
+        largest = np.abs(loadings).argmax(axis=0)
+        axes *= np.where(loadings[largest, np.arange(wanted)] < 0, -1.0, 1.0)
+        components = np.zeros((X.shape[0], n_components))
+        components[:, :wanted] = rows.times(axes)
+    return components
+
+
+class _CentredRows:
+    """X less its mean, in blocks of rows that threads share.
+
+    Scaled to 1 where squares would overflow or vanish. Rows of a sparse matrix stay sparse; the
+    centre is taken off their products.
+    """
+
+    def __init__(self, X: Any, pool: ThreadPoolExecutor) -> None:
+        self._X = X
+        self._pool = pool
+        self.n_features: int = X.shape[1]
+        largest = float(max(X.max(), -X.min()))
+        self._divisor = 1.0 if largest == 0 or 1e-12 < largest < 1e12 else largest
+        self._center = np.zeros(X.shape[1])
+        for total in self._for_blocks(lambda block: block.sum(axis=0, dtype=np.float64)):
+            self._center += np.asarray(total).ravel() / X.shape[0]
+
+    def times(self, axes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Multiply by axes."""
+        return np.concatenate(list(self._for_blocks(lambda block: self._times(block, axes))))
+
+    def covariance(self) -> npt.NDArray[np.float64]:
+        """Compute the covariance, up to a factor."""
+
+        def part(block: Any) -> npt.NDArray[Any]:
+            rows = block.toarray() if issparse(block) else block
+            centred = rows - self._center.astype(rows.dtype)
+            return np.asarray(centred.T @ centred)
+
+        total = np.zeros((self.n_features, self.n_features))
+        for partial in self._for_blocks(part):
+            total += partial
+        return total
+
+    def covariance_times(
+        self, axes: npt.NDArray[np.float64], step: int = 1
+    ) -> npt.NDArray[np.float64]:
+        """Multiply axes by the covariance of every `step`-th row, up to a factor."""
+
+        def part(block: Any) -> npt.NDArray[Any]:
+            if not issparse(block):
+                block = block - self._center.astype(block.dtype)
+                return np.asarray(block.T @ (block @ axes.astype(block.dtype)))
+            product = self._times(block, axes)
+            return np.asarray(block.T @ product - np.outer(self._center, product.sum(axis=0)))
+
+        total = np.zeros_like(axes)
+        for partial in self._for_blocks(part, step):
+            total += partial
+        return total
+
+    def sample_step(self) -> int:
+        """Say which step leaves about SAMPLE_ROWS rows."""
+        return max(1, int(self._X.shape[0]) // SAMPLE_ROWS)
+
+    def _times(self, block: Any, axes: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+        if issparse(block):
+            return np.asarray(block @ axes - self._center @ axes)
+        return np.asarray((block - self._center.astype(block.dtype)) @ axes.astype(block.dtype))
+
+    def _for_blocks(self, function: Callable[[Any], Any], step: int = 1) -> Iterator[Any]:
+        """Apply a function to blocks of every `step`-th row; results come in their order."""
+        X = self._X[::step] if step > 1 else self._X
+
+        def at(start: int) -> Any:
+            block = X[start : start + BLOCK_ROWS]
+            return function(
+                block if self._divisor == 1.0 else block.astype(np.float64) / self._divisor
+            )
+
+        return self._pool.map(at, range(0, X.shape[0], BLOCK_ROWS))
+
+
+def _by_covariance(rows: _CentredRows, wanted: int) -> npt.NDArray[np.float64]:
+    axes = np.linalg.eigh(rows.covariance())[1]
+    return np.ascontiguousarray(axes[:, : -wanted - 1 : -1])
+
+
+def _by_iteration(rows: _CentredRows, wanted: int) -> npt.NDArray[np.float64]:
+    width = min(wanted + SPARE_AXES, rows.n_features)
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((rows.n_features, width)))[0]
+    for step in sorted({rows.sample_step(), 1}, reverse=True):
+        basis = _iterated(rows, basis, wanted, step)
+    return np.ascontiguousarray(basis[:, :wanted])
+
+
+def _iterated(
+    rows: _CentredRows, basis: npt.NDArray[np.float64], wanted: int, step: int
+) -> npt.NDArray[np.float64]:
+    """Iterate an orthonormal basis; axes come out by falling variance."""
+    before = np.zeros(wanted)
+    for _ in range(MAX_PASSES):
+        product = rows.covariance_times(basis, step)
+        variances, rotation = np.linalg.eigh(basis.T @ product)
+        basis = np.linalg.qr(product @ rotation[:, ::-1])[0]
+        leading = variances[: -wanted - 1 : -1]
+        if np.abs(leading - before).max() <= VARIANCE_TOLERANCE * np.abs(leading).max():
+            break
+        before = leading
+    return basis

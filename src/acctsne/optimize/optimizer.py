@@ -1,0 +1,40 @@
+"""The native optimiser of one layout, and how a phase of the schedule is run on it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne import _core
+from acctsne.affinities.forms import Conditional, Matrix
+from acctsne.forces.engine import Engine
+from acctsne.optimize.schedule import Phase
+
+# Called with iteration, KL divergence and gradient norm; True ends the phase.
+Observer = Callable[[int, float, float], bool]
+
+
+def make_optimizer(
+    P: Conditional | Matrix, layout: npt.NDArray[Any], engine: Engine, threads: int
+) -> Any:
+    """Make the native optimiser of a layout of P's precision."""
+    kind: Any = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
+    return kind(*P._fields(), layout, engine.native(layout.shape[1]), threads)
+
+
+def run_phase(
+    optimizer: Any,
+    phase: Phase,
+    threads: int,
+    *,
+    report_every: Sequence[int] = (),
+    observer: Observer | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> bool:
+    """Go on to the end of a phase; returns whether it was reached."""
+    iterations = max(phase.end - optimizer.iterations, 0)
+    done = max(optimizer.iterations - phase.begin, 0)
+    native = phase.native(iterations, done, report_every)
+    finished: bool = optimizer.run(native, observer, progress, threads)
+    return finished

@@ -1,0 +1,1 @@
+"""Maps as pictures, pages and movies, and what these share."""

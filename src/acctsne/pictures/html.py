@@ -1,0 +1,277 @@
+"""A map as one HTML file that needs no network: pan, zoom, hover, search, thumbnails.
+
+1. Coordinates are rounded to 16 bits, categories and columns to codes, and written as base64.
+2. Thumbnails are tiled into sheets, PNG images of at most 2048 pixels a side.
+3. Text is written as JSON in which no character can end the script element around it.
+4. The page in `pages/` shows all this with Plotly, which is written into the file, too.
+
+The page's content security policy forbids every request to elsewhere.
+"""
+
+import base64
+import html
+import io
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne.pictures.colors import MISSING, SINGLE, categorical, hex_codes
+from acctsne.pictures.inputs import Categories, Quantized, categories, check_points
+from acctsne.runtime.optional import require
+
+__all__ = ["write"]
+
+Array = npt.NDArray[Any]
+
+# Each category is a layer of its own; so many stay fluent. The smallest beyond share one.
+MAX_CATEGORIES = 200
+
+# Sides of a sheet of thumbnails, and of one of them: larger images are reduced.
+_SHEET, _THUMBNAIL = 2048, 64
+
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data: blob:"
+)
+
+
+def write(
+    Y: npt.ArrayLike,
+    path: str | Path,
+    *,
+    labels: Any = None,
+    hover: Any = None,
+    images: npt.ArrayLike | None = None,
+    ids: Any = None,
+    title: str | None = None,
+) -> None:
+    """Write a map as one interactive HTML file.
+
+    Drag to pan, scroll to zoom, click a legend's entry to hide a category and double-click to see
+    it alone. All text is shown as it is: markup in it has no effect.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_points, 2) or (n_points, 3)
+        The map; one of three columns can be rotated.
+    path : str or Path
+        The file.
+    labels : array-like of shape (n_points,), default=None
+        Categories of any kind, as for `acctsne.plot.scatter`.
+    hover : DataFrame or mapping of names to columns, default=None
+        What to show about the point under the pointer.
+    images : array-like of shape (n_points, height, width[, 3 or 4]), default=None
+        A thumbnail of each point. Other types than uint8 are scaled from their least to their
+        greatest value.
+    ids : array-like of shape (n_points,), default=None
+        What points are searched by; None for row numbers from 0.
+    title : str, default=None
+        Heading of the page.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_digits
+    >>> from acctsne import html
+    >>> digits = load_digits()
+    >>> Y = digits.data[:, 20:22]  # stands in for a map
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     html.write(Y, f"{folder}/map.html", labels=digits.target, images=digits.images)
+    ...     os.listdir(folder)
+    ['map.html']
+    """
+    points = check_points(Y)
+    n_points = len(points)
+    found = None if labels is None else categories(labels, n_points)
+    codes, legend = _legend(found, n_points)
+    fields = _fields(hover)
+    if found is not None and not legend["labelled"]:
+        fields.insert(
+            0, ("label", [found.names[code] if code >= 0 else "" for code in found.codes])
+        )
+    columns, column_scripts = _columns(fields, n_points)
+    thumbnails, sheets = _sheets(images, n_points)
+    quantized = Quantized.of(points)
+    about = {
+        "low": quantized.low.tolist(),
+        "step": quantized.step,
+        # Diameters in pixels, and opacity, that suit a window of about 1000 pixels a side.
+        "size": float(np.clip(600 / math.sqrt(n_points), 1.5, 7)),
+        "opacity": float(np.clip(250 / math.sqrt(n_points), 0.6, 0.85)),
+        "columns": columns,
+        "ids": None if ids is None else _texts("ids", ids, n_points),
+        "images": thumbnails,
+        **legend,
+    }
+    scripts = {
+        "about": _json(about),
+        "positions": _base64(quantized.steps.T),
+        "codes": _base64(codes.astype(np.uint16)),
+        **column_scripts,
+        **sheets,
+    }
+    page = fill(
+        "map.html",
+        title=html.escape(title or "t-SNE map"),
+        policy=_POLICY,
+        style=resource("map.css"),
+        data="\n".join(
+            f'<script type="text/plain" id="{name}">{text}</script>'
+            for name, text in scripts.items()
+        ),
+        plotly=require("plotly.offline", "html").get_plotlyjs(),
+        program=resource("map.js"),
+    )
+    Path(path).write_text(page, encoding="utf-8", errors="replace")
+
+
+def resource(name: str) -> str:
+    """Text of a file in `pages/`."""
+    return (files("acctsne.pictures") / "pages" / name).read_text(encoding="utf-8")
+
+
+def fill(template: str, **parts: str) -> str:
+    """Fill {{names}} of a file in `pages/`; what is filled in is not looked at again."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], resource(template))
+
+
+def _json(value: Any) -> str:
+    # As JSON escapes, so that nothing in a text can end the script element that it stands in.
+    return json.dumps(value, allow_nan=False).replace("<", r"\u003c")
+
+
+def _base64(array: Array) -> str:
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return base64.b64encode(np.ascontiguousarray(little).tobytes()).decode()
+
+
+def _legend(found: Categories | None, n_points: int) -> tuple[Array, dict[str, Any]]:
+    """Layers from 0 on, with names and colours; the smallest categories and the missing come last.
+
+    Unless it is "labelled", a layer's name does not say the label of its points.
+    """
+    if found is None:
+        legend = {"names": ["points"], "colors": [SINGLE], "labelled": False}
+        return np.zeros(n_points, dtype=np.int32), legend
+    codes = found.codes.copy()
+    names, colors = list(found.names), hex_codes(categorical(len(found.names)))
+    if len(names) > MAX_CATEGORIES:
+        kept = np.sort(np.argsort(-found.counts(), kind="stable")[: MAX_CATEGORIES - 1])
+        place = np.full(len(names) + 1, len(kept), dtype=np.int32)
+        place[kept] = np.arange(len(kept))
+        place[-1] = -1
+        codes = place[codes]
+        others = f"{len(names) - len(kept)} smaller categories"
+        names = [names[i] for i in kept] + [others]
+        colors = [colors[i] for i in kept] + ["#808080"]
+    if found.missing.any():
+        codes[found.missing] = len(names)
+        names.append("none")
+        colors.append(MISSING)
+    labelled = len(found.names) <= MAX_CATEGORIES
+    return codes, {"names": names, "colors": colors, "labelled": labelled}
+
+
+def _fields(hover: Any) -> list[tuple[Any, Any]]:
+    """Names and columns of what to show about a point."""
+    if hover is None:
+        return []
+    names = getattr(hover, "columns", None)
+    if names is None and not hasattr(hover, "keys"):
+        kind = type(hover).__name__
+        raise ValueError(f"hover must be a DataFrame or a mapping of names to columns; got {kind}")
+    return [(name, hover[name]) for name in (hover.keys() if names is None else names)]
+
+
+def _columns(
+    fields: list[tuple[Any, Any]], n_points: int
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Each column's different texts, and where they are not one a row, a script of places."""
+    columns: list[dict[str, Any]] = []
+    scripts = {}
+    for i, (name, column) in enumerate(fields):
+        texts = _texts(f"hover[{name!r}]", column, n_points)
+        different = sorted(set(texts))
+        if len(different) < n_points / 2:
+            place = {text: k for k, text in enumerate(different)}
+            places = np.fromiter(map(place.__getitem__, texts), np.uint32, n_points)
+            scripts[f"column{i}"] = _base64(places)
+            texts = different
+        columns.append({"name": str(name), "texts": texts})
+    return columns, scripts
+
+
+def _texts(name: str, column: Any, n_points: int) -> list[str]:
+    entries: Iterable[Any] = column.tolist() if hasattr(column, "tolist") else list(column)
+    texts = [_text(entry) for entry in entries]
+    if len(texts) != n_points:
+        raise ValueError(
+            f"{name} must have one entry for each of the {n_points} points; got {len(texts)}"
+        )
+    return texts
+
+
+def _text(entry: Any) -> str:
+    if entry is None or entry is getattr(sys.modules.get("pandas"), "NA", None):
+        return ""
+    if isinstance(entry, float):
+        return "" if math.isnan(entry) else f"{entry:.6g}"
+    return str(entry)
+
+
+def _sheets(
+    images: npt.ArrayLike | None, n_points: int
+) -> tuple[dict[str, int] | None, dict[str, str]]:
+    """Tile thumbnails into sheets; where to find them, and a script for each sheet."""
+    if images is None:
+        return None, {}
+    pictures = _pixels(np.asarray(images), n_points)
+    Image = require("PIL.Image", "html")
+    height, width = pictures.shape[1:3]
+    reduce = _THUMBNAIL / max(height, width)
+    if reduce < 1:
+        height, width = max(round(height * reduce), 1), max(round(width * reduce), 1)
+        pictures = np.stack(
+            [
+                np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BOX))
+                for picture in pictures
+            ]
+        )
+    across, down = _SHEET // width, _SHEET // height
+    scripts = {}
+    for i, begin in enumerate(range(0, n_points, across * down)):
+        part = pictures[begin : begin + across * down]
+        rows = math.ceil(len(part) / across)
+        sheet = np.zeros((rows * across, *part.shape[1:]), dtype=np.uint8)
+        sheet[: len(part)] = part
+        sheet = sheet.reshape(rows, across, *part.shape[1:]).swapaxes(1, 2)
+        sheet = sheet.reshape(rows * height, across * width, *part.shape[3:])
+        written = io.BytesIO()
+        Image.fromarray(sheet).save(written, format="png")
+        scripts[f"sheet{i}"] = base64.b64encode(written.getvalue()).decode()
+    layout = {"width": width, "height": height, "across": across, "perSheet": across * down}
+    return layout, scripts
+
+
+def _pixels(images: Array, n_points: int) -> Array:
+    good = images.ndim == 3 or (images.ndim == 4 and images.shape[3] in (3, 4))
+    if not good or len(images) != n_points or 0 in images.shape:
+        raise ValueError(
+            f"images must be of shape ({n_points}, height, width), with 3 or 4 channels last if "
+            f"coloured; got shape {images.shape}"
+        )
+    if images.dtype == np.uint8:
+        return images
+    if images.dtype.kind not in "biuf" or not np.isfinite(images).all():
+        raise ValueError(f"images must hold finite numbers; got {images.dtype}")
+    low, high = float(images.min()), float(images.max())
+    scaled: Array = (images.astype(np.float32) - low) * (255 / ((high - low) or 1.0))
+    return np.rint(scaled).astype(np.uint8)

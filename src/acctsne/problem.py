@@ -1,0 +1,167 @@
+"""From what the user passes to one plain Problem whose every value has been checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_non_negative
+
+from acctsne.affinities.affinities import Affinities
+from acctsne.compat.scikit_learn import Interval
+from acctsne.embedding.arguments import check_fixed
+from acctsne.forces.engine import Engine, check_method
+from acctsne.init.layouts import check_initial_layout
+from acctsne.neighbors.records import SearchSettings
+from acctsne.optimize.schedule import check_pair
+from acctsne.runtime.checks import check_layout_dtype, check_n_samples
+from acctsne.runtime.threads import effective_threads
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Data whose neighbours and affinities are still to be found."""
+
+    X: Any  # dense C-contiguous array, CSR matrix, or square distances if precomputed
+    perplexity: float
+    search: SearchSettings
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether X are distances or neighbours instead of features."""
+        return isinstance(self.search.metric, str) and self.search.metric == "precomputed"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A t-SNE problem ready for the native core."""
+
+    given: Samples | Affinities
+    n_samples: int
+    n_components: int
+    dtype: np.dtype[Any]
+    init: str | npt.NDArray[Any]
+    engine: Engine
+    threads: int
+    fixed: npt.NDArray[np.uint8] | None = None  # not 0 for samples that stay where init puts them
+
+
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Check those parameters of an estimator that scikit-learn's constraints cannot."""
+    check_method(parameters["method"], parameters["n_components"])
+    check_pair(
+        "learning_rate", parameters["learning_rate"], Interval(Real, 0, None, closed="neither")
+    )
+    check_pair("momentum", parameters["momentum"], Interval(Real, 0, 1, closed="left"))
+    late_start, max_iter = parameters["late_exaggeration_start"], parameters["max_iter"]
+    if late_start is not None and late_start >= max_iter:
+        raise ValueError(
+            f"late_exaggeration_start ({late_start}) must be less than max_iter "
+            f"({max_iter}): late exaggeration would never begin"
+        )
+    check_layout_dtype(parameters["dtype"])
+    effective_threads(parameters["n_jobs"])
+
+
+def problem_of_data(parameters: Mapping[str, Any], X: Any, fixed: Any = None) -> Problem:
+    """Check rows of finite numbers against the parameters of an estimator.
+
+    Raises ValueError or TypeError for what cannot work.
+    """
+    n_samples = X.shape[0]
+    check_n_samples(n_samples)
+    metric, method, init = parameters["metric"], parameters["method"], parameters["init"]
+    if isinstance(metric, str) and metric == "precomputed":
+        _check_distances(X, init, method)
+    perplexity = float(parameters["perplexity"])
+    if perplexity >= n_samples:
+        raise ValueError(
+            f"perplexity ({parameters['perplexity']}) must be less than n_samples ({n_samples})"
+        )
+    all_pairs = method == "exact"
+    from_components = isinstance(init, str) and init == "pca"
+    search = SearchSettings(
+        n_neighbors=n_samples - 1 if all_pairs else min(n_samples - 1, int(3.0 * perplexity + 1)),
+        metric=metric,
+        metric_params=parameters["metric_params"],
+        mode="exact" if all_pairs else parameters["neighbors"],
+        dtype=check_layout_dtype(parameters["dtype"]),
+        threads=effective_threads(parameters["n_jobs"]),
+        random=check_random_state(parameters["random_state"]),
+        verbose=parameters["verbose"],
+        n_components=int(parameters["n_components"]) if from_components else 0,
+    )
+    return _problem(parameters, Samples(X, perplexity, search), n_samples, fixed)
+
+
+def problem_of_affinities(
+    parameters: Mapping[str, Any], P: Affinities, fixed: Any = None
+) -> Problem:
+    """Check the parameters of an estimator for an embedding of given affinities."""
+    init = parameters["init"]
+    if isinstance(init, str) and init == "pca":
+        raise ValueError(
+            'The parameter init="pca" needs data, and X is an Affinities. Use init="spectral", '
+            'init="random" or give an array.'
+        )
+    given = P._as_type(check_layout_dtype(parameters["dtype"]))
+    return _problem(parameters, given, P.n_samples, fixed)
+
+
+def _problem(
+    parameters: Mapping[str, Any], given: Samples | Affinities, n_samples: int, fixed: Any
+) -> Problem:
+    dtype = check_layout_dtype(parameters["dtype"])
+    n_components = int(parameters["n_components"])
+    init = parameters["init"]
+    if isinstance(init, np.ndarray):
+        init = check_initial_layout(init, n_samples, n_components, dtype)
+    return Problem(
+        given=given,
+        n_samples=n_samples,
+        n_components=n_components,
+        dtype=dtype,
+        init=init,
+        engine=Engine.of(parameters),
+        threads=effective_threads(parameters["n_jobs"]),
+        fixed=check_fixed(fixed, n_samples),
+    )
+
+
+def check_new_samples(X: Any, like: Any, metric: Any) -> Any:
+    """Check samples that are to be placed into a map of data `like` this."""
+    if isinstance(metric, str) and metric == "precomputed":
+        if issparse(X):
+            raise TypeError(
+                "with metric='precomputed', transform takes a dense matrix of the distances of "
+                "new samples from all samples of the map; got a sparse one"
+            )
+        check_non_negative(X, "TSNE.transform()")
+        return X
+    # As the data of the map is kept, so that rows can be compared.
+    if issparse(like):
+        return csr_matrix(X)
+    return X.toarray() if issparse(X) else X
+
+
+def _check_distances(X: Any, init: Any, method: str) -> None:
+    if isinstance(init, str) and init == "pca":
+        raise ValueError(
+            'The parameter init="pca" cannot be used with metric="precomputed". '
+            'Use init="random" or give an array.'
+        )
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(f"X should be a square distance matrix; got shape {X.shape}")
+    check_non_negative(
+        X,
+        "TSNE.fit(). With metric='precomputed', X should contain positive distances.",
+    )
+    if method == "exact" and issparse(X):
+        raise TypeError(
+            'TSNE with method="exact" does not accept sparse precomputed distance matrix. '
+            'Use method="barnes_hut" or provide the dense distance matrix.'
+        )

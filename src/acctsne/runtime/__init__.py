@@ -1,0 +1,1 @@
+"""What every stage uses: threads, log and progress, optional packages, the native build."""

@@ -1,0 +1,122 @@
+"""The rooms of the house: who may import whom, and that the page that lists them is true."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HOUSE = ROOT / "src" / "acctsne"
+MODULES = sorted(HOUSE.rglob("*.py"))
+
+# From the door to the cellar. A room may import from those after it.
+LAYERS = (
+    "cli",
+    "interop",
+    "pictures",
+    "quality",
+    "estimator",
+    "estimator_archive",
+    "problem",
+    "embedding",
+    "init",
+    "optimize",
+    "affinities",
+    "neighbors",
+    "forces",
+    "files",
+    "runtime",
+    "compat",
+    "_core",
+)
+# They only give names to what lives in the rooms.
+DOORS = {"__init__", "__main__", "plot", "html", "movie", "io", "scanpy"}
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(HOUSE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Name the rooms that a file imports from, whether at its top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path} has a relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "acctsne" and len(parts) > 1:
+                yield parts[1]
+
+
+def test_every_file_has_a_room() -> None:
+    assert {room_of(path) for path in MODULES} == {*LAYERS, *DOORS} - {"_core"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if room_of(path) not in DOORS],
+    ids=lambda path: str(path.relative_to(HOUSE)),
+)
+def test_imports_go_down(path: Path) -> None:
+    depth = LAYERS.index(room_of(path))
+    for room in imported(path):
+        # The package's own names, such as its version.
+        assert room in LAYERS, f"{path} imports acctsne.{room}"
+        assert LAYERS.index(room) >= depth, f"{path} imports from {room}, which is above it"
+
+
+def test_the_referee_is_independent() -> None:
+    rooms = set(imported(HOUSE / "quality.py"))
+    assert rooms <= {"affinities", "neighbors", "forces", "runtime", "compat", "_core"}
+    below = [path for path in MODULES if room_of(path) in LAYERS[LAYERS.index("quality") + 1 :]]
+    assert not any("quality" in imported(path) for path in below)
+    source = (HOUSE / "quality.py").read_text()
+    assert "Optimizer" not in source
+
+
+def test_private_names_of_scikit_learn_are_in_one_place() -> None:
+    private = re.compile(r"^\s*(?:from|import) sklearn[\w.]*(?:\._| import _)", re.MULTILINE)
+    found = {room_of(path) for path in MODULES if private.search(path.read_text())}
+    assert found == {"compat"}
+
+
+def test_no_names_that_differ_by_an_underscore() -> None:
+    for folder in {path.parent for path in MODULES}:
+        names = [path.stem.strip("_") for path in folder.glob("*.py") if path.stem != "__init__"]
+        assert len(set(names)) == len(names)
+
+
+def test_the_page_lists_every_file() -> None:
+    page = (ROOT / "docs" / "developing.md").read_text()
+    block = re.search(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert block
+    listed: set[str] = set()
+    room = ""
+    for line in block[1].splitlines():
+        if folder := re.match(r"(\w+/)", line):
+            room = folder[1]
+            continue
+        if not line.startswith(" "):
+            room = ""
+        names = re.match(r" {0,2}((?:\w+\.py ?)+)", line)
+        listed |= {room + name for name in names[1].split()} if names else set()
+    files = {str(path.relative_to(HOUSE)) for path in MODULES}
+    # A room's own __init__ says what the room is for; it is listed where it is more than that.
+    rooms = {name for name in files if name.endswith("/__init__.py")}
+    assert listed | rooms == files
+
+
+@pytest.mark.parametrize("folder", ["native", "src", "tests", "benchmarks", "docs"])
+def test_every_file_begins_with_what_it_is_for(folder: str) -> None:
+    paths = [path for kind in ("cpp", "hpp", "py") for path in (ROOT / folder).rglob(f"*.{kind}")]
+    assert paths
+    silent = [path for path in paths if not re.match(r'(//|""")', path.read_text())]
+    assert not silent

@@ -1,0 +1,74 @@
+"""Facts that stand in several files agree, and the native module is what its stub says."""
+
+import ast
+import inspect
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import acctsne
+from acctsne import _core
+
+ROOT = Path(__file__).parent.parent
+STUB = ROOT / "src" / "acctsne" / "_core.pyi"
+
+
+def test_one_version() -> None:
+    assert version("acctsne") == acctsne.__version__
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited
+    assert cited[1].strip("\"'") == acctsne.__version__
+    assert "version =" not in (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
+
+
+def stub_arguments(function: ast.FunctionDef) -> list[str]:
+    return [argument.arg for argument in function.args.args]
+
+
+def native_arguments(function: object) -> set[tuple[str, ...]]:
+    """The names of the arguments of each form that nanobind has bound."""
+    forms: list[str] = [form[0] for form in function.__nb_signature__]  # type: ignore[attr-defined]
+    found = set()
+    for form in forms:
+        # Shapes and types of arrays are no Python, and defaults are given as numbers of a list.
+        plain = re.sub(r"\\\d+", "None", re.sub(r"\[[^\[\]]*\]", "", form))
+        parsed = ast.parse(f"{plain}: ...").body[0]
+        assert isinstance(parsed, ast.FunctionDef)
+        found.add(tuple(stub_arguments(parsed)))
+    return found
+
+
+def test_the_stub_is_true() -> None:
+    tree = ast.parse(STUB.read_text())
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    public = {
+        name
+        for name, value in inspect.getmembers(_core)
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    described = {node.name for node in functions} | {node.name for node in classes}
+    described = described - {"_Optimizer"} | {"METHODS"}
+    assert described == public
+    for function in functions:
+        native = native_arguments(getattr(_core, function.name))
+        assert {tuple(stub_arguments(function))} == native, function.name
+    for described_class in classes:
+        name = "Optimizer32" if described_class.name == "_Optimizer" else described_class.name
+        bound = getattr(_core, name)
+        members = {node.name for node in described_class.body if isinstance(node, ast.FunctionDef)}
+        for member in members:
+            forms = [
+                node
+                for node in described_class.body
+                if isinstance(node, ast.FunctionDef) and node.name == member
+            ]
+            value = inspect.getattr_static(bound, member)
+            if isinstance(value, property) or not hasattr(value, "__nb_signature__"):
+                continue
+            assert {tuple(stub_arguments(form)) for form in forms} == native_arguments(value), (
+                member
+            )
+        if described_class.name == "_Optimizer":
+            own = {name for name in vars(bound) if not name.startswith("__")}
+            assert own == members - {"__init__"}
