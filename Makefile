@@ -17,7 +17,7 @@ PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 
 .PHONY: demo test docs native-test python-test lint types format asan tsan tidy coverage check-all \
-  benchmark-smoke test-versions clean help
+  benchmark-smoke fuzz test-versions clean help
 
 help:
 	@sed -n '1,4p' Makefile
@@ -76,6 +76,12 @@ benchmark-smoke: build/installed
 	$(BIN)/python benchmarks/descent.py --datasets digits
 	$(BIN)/python benchmarks/convergence.py --dataset digits --contestants sklearn --output build/smoke
 	$(BIN)/python benchmarks/large.py --dataset synthetic:5000x20 --output build/smoke
+
+# Inputs and calls at random, each in a process of its own, for so many minutes.
+MINUTES ?= 10
+SEED ?= 0
+fuzz: build/installed
+	$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
 
 # What the tests reach: of Python, and of the native core by its own tests.
 coverage: build/installed

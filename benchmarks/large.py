@@ -47,7 +47,7 @@ def main() -> int:
     ]
     paragraphs = [
         table(["step", "seconds"], rows),
-        f"KL divergence {model.kl_divergence_:.4f} after {model.n_iter_} iterations; recall of "
+        f"KL divergence {model.kl_divergence_:.4f} after {model.n_iter_ + 1} iterations; recall of "
         f"the neighbours {model.timings_['recall']:.4f}. Peak memory of the process {peak:.2f} GB; "
         f"{before:.2f} GB, the data among them, were there before.",
         disturbance_note([others.cores]),

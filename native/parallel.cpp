@@ -60,8 +60,8 @@ ThreadTeam::ThreadTeam(int threads, Poll poll) : poll_(std::move(poll)) {
   for (int worker = 1; worker <= helpers; ++worker) {
     try {
       helpers_.emplace_back([this, worker] { helper_main(worker); });
-    } catch (const std::system_error&) {
-      break; // the system allows no more threads: fewer give the same result, later
+    } catch (const std::exception&) {
+      break; // no room for more threads or their stacks: fewer give the same result, later
     }
   }
 }

@@ -13,6 +13,18 @@ from acctsne import TSNE, Affinities, quality
 Array = npt.NDArray[Any]
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say loudly what was not tested, where one line among many would be overlooked."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    without_browser = [report for report in skipped if "Chromium" in str(report.longrepr)]
+    if without_browser:
+        terminalreporter.section("NOT TESTED: pages in a browser", red=True, bold=True)
+        terminalreporter.line(
+            f"{len(without_browser)} tests need Chromium and its driver: on Debian, apt install "
+            "chromium chromium-driver. ACCTSNE_BROWSER=required makes them fail without."
+        )
+
+
 def _frozen(array: Array) -> Array:
     # Session-wide arrays: a test that writes to one would change what the next one sees.
     array.flags.writeable = False

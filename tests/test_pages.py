@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,7 +123,10 @@ class Browser:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
-        pytest.skip("Chromium and its driver are not installed")
+        missing = "Chromium and its driver are not installed"
+        if os.environ.get("ACCTSNE_BROWSER") == "required":
+            pytest.fail(missing)
+        pytest.skip(missing)  # and conftest.py says so at the end of the run
     browser = Browser(tmp_path_factory.mktemp("browser"), chromium, driver)
     yield browser
     browser.driver.quit()

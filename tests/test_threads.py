@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from acctsne import TSNE
+from acctsne import TSNE, Affinities, Embedding
 from acctsne.runtime.threads import available_cores, effective_threads, limited_libraries
 
 Array = npt.NDArray[Any]
@@ -40,6 +41,10 @@ class TestHowMany:
     )
     def test_n_jobs(self, n_jobs: int | None, threads: int) -> None:
         assert effective_threads(n_jobs) == threads
+
+    def test_more_than_any_machine_has(self) -> None:
+        with pytest.raises(ValueError, match="n_jobs is 2147483648; at most 4096"):
+            TSNE(n_jobs=2**31).fit(data(0))
 
     def test_n_jobs_zero(self) -> None:
         with pytest.raises(ValueError, match="n_jobs == 0"):
@@ -73,6 +78,67 @@ def test_libraries_are_limited_and_released() -> None:
     assert counts() == before
 
 
+def test_limits_of_libraries_are_lifted_in_any_order() -> None:
+    # As two fits side by side do: the one that began first ends first.
+    from threadpoolctl import threadpool_info
+
+    def counts() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info()]
+
+    before = counts()
+    first, second = limited_libraries(2), limited_libraries(1)
+    first.__enter__()
+    second.__enter__()
+    assert set(counts()) == {1}
+    first.__exit__(None, None, None)
+    assert set(counts()) == {1}
+    second.__exit__(None, None, None)
+    assert counts() == before
+
+
+class TestOneEmbeddingInSeveralThreads:
+    def test_the_second_caller_is_told(self, P: Affinities) -> None:
+        embedding = Embedding(P, "random", random_state=0, n_jobs=2)
+        under_way, looked = threading.Event(), threading.Event()
+        said: list[str] = []
+
+        def pause(*_: Any) -> bool:
+            under_way.set()
+            return looked.wait(timeout=60)
+
+        def intrude() -> None:
+            assert under_way.wait(timeout=60)
+            for act in (lambda: embedding.optimize(5), embedding.kl, embedding.copy):
+                try:
+                    act()
+                except RuntimeError as error:
+                    said.append(str(error))
+            looked.set()
+
+        other = threading.Thread(target=intrude)
+        other.start()
+        embedding.optimize(50, callbacks=pause, callback_every=1)
+        other.join(timeout=60)
+        assert len(said) == 3
+        assert all("is being optimised by another thread" in text for text in said)
+        # And when the first is done, whoever likes may go on.
+        assert embedding.optimize(5).n_iter == 6
+
+    def test_a_callback_may_look_but_not_go_on(self, P: Affinities) -> None:
+        embedding = Embedding(P, "random", random_state=0)
+        seen: list[float] = []
+
+        def look(_iteration: int, kl: float, _positions: Array) -> None:
+            seen.append(embedding.kl() - kl)
+            embedding.optimize(1)
+
+        with pytest.raises(RuntimeError, match="a callback cannot do so too"):
+            embedding.optimize(20, callbacks=look, callback_every=10)
+        assert seen == [0.0]
+        assert embedding.n_iter == 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system has no /proc")
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_native_threads_end_with_the_call(n_jobs: int) -> None:
     def native_threads() -> int:
@@ -155,11 +221,9 @@ def test_other_python_threads_run_during_a_fit() -> None:
     assert during > 10
 
 
-# 0.2 s is the promise; the rest is for a loaded machine.
-PATIENCE = 0.2 + 0.3
-
-# The child starts a thread when the stage begins in which the signal is to meet it; the thread
-# notes the time and sends it. No Python code runs in the stage itself that could notice it sooner.
+# The child starts a thread when the stage begins in which the signal is to meet it. No Python code
+# runs in the stage itself that could notice it, and the stage would take far longer than the test
+# waits. How soon it ends is measured by benchmarks/interrupt.py.
 CHILD = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -168,17 +232,13 @@ from acctsne import TSNE, _core
 def interrupt_in(seconds):
     def send():
         time.sleep(seconds)
-        global sent
-        sent = time.perf_counter()
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=send, daemon=True).start()
 
 def report(tsne):
-    took = time.perf_counter() - sent
     finite = bool(np.isfinite(tsne.embedding_).all()) if hasattr(tsne, "embedding_") else None
-    print(took, finite, getattr(tsne, "n_iter_", None), flush=True)
+    print(finite, getattr(tsne, "n_iter_", None), flush=True)
 
-sent = None
 def announce(owner, name, seconds):
     original = getattr(owner, name)
     def announced(*arguments):
@@ -198,38 +258,35 @@ else:
 """
 
 
-def interrupted(prepare: str, parameters: str, n: int, features: int) -> tuple[float, str, str]:
-    """Fit and interrupt; return the seconds to the exception, what is finite, and n_iter_."""
+def interrupted(prepare: str, parameters: str, n: int, features: int) -> tuple[str, str]:
+    """Fit and interrupt; return whether the layout is finite, and n_iter_."""
     code = CHILD.format(prepare=prepare, parameters=parameters, n=n, features=features)
     process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout != "not interrupted\n"
-    took, finite, n_iter = process.stdout.split()
-    return float(took), finite, n_iter
+    finite, n_iter = process.stdout.split()
+    return finite, n_iter
 
 
 class TestInterrupt:
     @pytest.mark.parametrize(("method", "n"), [("exact", 4000), ("barnes_hut", 20_000)])
     def test_in_the_loop(self, method: str, n: int) -> None:
         parameters = f"max_iter=100_000, tol=0, method={method!r}, init='random', perplexity=5"
-        took, finite, n_iter = interrupted("announce(TSNE, '_optimize', 1.0)", parameters, n, 5)
-        assert took < PATIENCE
+        finite, n_iter = interrupted("announce(TSNE, '_optimize', 1.0)", parameters, n, 5)
         assert finite == "True"
         assert 0 <= int(n_iter) < 100_000
 
     def test_in_the_neighbor_search(self) -> None:
         prepare = "announce(_core, 'nearest_neighbors', 0.5)"
-        took, finite, _ = interrupted(prepare, "init='random'", 60_000, 400)
-        assert took < PATIENCE
+        finite, _ = interrupted(prepare, "init='random'", 60_000, 400)
         assert finite == "None"  # there is no layout yet
 
     def test_in_the_perplexity_search(self) -> None:
         # One thread over all pairs: seconds of Gaussians.
         prepare = "announce(_core, 'search_perplexity', 0.2)"
-        took, finite, _ = interrupted(prepare, "init='random', method='exact', n_jobs=1", 6000, 3)
-        assert took < PATIENCE
+        finite, _ = interrupted(prepare, "init='random', method='exact', n_jobs=1", 6000, 3)
         assert finite == "None"
 
     def test_handler_of_the_user_is_respected(self) -> None:

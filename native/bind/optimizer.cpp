@@ -11,9 +11,42 @@
 #include <atomic>
 #include <cmath>
 #include <optional>
+#include <stdexcept>
+#include <thread>
 
 namespace acctsne {
 namespace {
+
+// Keeps other threads out while one works on an optimiser. What that thread does itself, in a
+// callback, is let in where it is harmless.
+class Exclusive {
+public:
+  using Owner = std::atomic<std::thread::id>;
+  enum class Nested { refused, allowed };
+
+  Exclusive(Owner& owner, Nested nested) {
+    std::thread::id found{};
+    const std::thread::id self = std::this_thread::get_id();
+    if (owner.compare_exchange_strong(found, self)) {
+      owner_ = &owner;
+    } else if (found != self) {
+      throw std::runtime_error("this embedding is being optimised by another thread; wait for it, "
+                               "or work on a copy()");
+    } else if (nested == Nested::refused) {
+      throw std::runtime_error("this embedding is being optimised; a callback cannot do so too");
+    }
+  }
+  ~Exclusive() {
+    if (owner_ != nullptr) {
+      owner_->store({});
+    }
+  }
+  Exclusive(const Exclusive&) = delete;
+  Exclusive& operator=(const Exclusive&) = delete;
+
+private:
+  Owner* owner_ = nullptr;
+};
 
 template <typename Real>
 class BoundOptimizer {
@@ -57,6 +90,7 @@ public:
 
   bool run(const Phase& phase, const nb::object& callback, const nb::object& progress,
            int threads) {
+    const Exclusive alone(owner_, Exclusive::Nested::refused);
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
     const Observer observer = [&](const Report& report) {
       const nb::gil_scoped_acquire locked;
@@ -75,6 +109,7 @@ public:
   }
 
   double kl_divergence(int threads) {
+    const Exclusive alone(owner_, Exclusive::Nested::allowed);
     double kl = 0;
     run_native(threads, [&](ThreadTeam& team) { kl = optimizer_->kl_divergence(team); });
     return kl;
@@ -83,19 +118,25 @@ public:
   double kl_of_one_place() const { return optimizer_->kl_of_one_place(); }
 
   nb::tuple forces(int threads) {
+    const Exclusive alone(owner_, Exclusive::Nested::allowed);
     run_native(threads, [&](ThreadTeam& team) { optimizer_->evaluate(team); });
     return nb::make_tuple(to_numpy(optimizer_->attractive(), {rows_, dims_}),
                           to_numpy(optimizer_->repulsive(), {rows_, dims_}), optimizer_->z());
   }
 
-  void rest() { optimizer_->rest(); }
+  void rest() {
+    const Exclusive alone(owner_, Exclusive::Nested::refused);
+    optimizer_->rest();
+  }
 
   void hold(const std::optional<Input1<std::uint8_t>>& fixed) {
     require(!fixed || fixed->shape(0) == rows_, "fixed and the layout differ in rows");
+    const Exclusive alone(owner_, Exclusive::Nested::refused);
     optimizer_->hold(fixed ? std::span(fixed->data(), rows_) : std::span<const std::uint8_t>{});
   }
 
   nb::dict state() const {
+    const Exclusive alone(owner_, Exclusive::Nested::allowed);
     OptimizerState<Real> state = optimizer_->state();
     nb::dict result;
     result["points"] = to_numpy(std::move(state.points), {rows_, dims_});
@@ -115,9 +156,16 @@ public:
   void restore(Input2<Real> points, Input2<Real> updates, Input2<Real> gains, Input1<Real> mean,
                Input1<PointId> order, Input2<Real> kept, Size iterations, Size relabelled_at,
                double friction, double work) {
+    const Exclusive alone(owner_, Exclusive::Nested::refused);
+    const auto finite = [](const auto& array) {
+      return std::all_of(array.data(), array.data() + array.size(),
+                         [](Real value) { return std::isfinite(value); });
+    };
     for (const Input2<Real>* array : {&points, &updates, &gains}) {
       require(array->shape(0) == rows_ && array->shape(1) == dims_, "the state does not fit");
+      require(finite(*array), "the state is not finite");
     }
+    require(finite(mean) && finite(kept), "the state is not finite");
     require(mean.shape(0) == dims_ && order.shape(0) == rows_, "the state does not fit");
     require(kept.size() == 0 || (kept.shape(0) == rows_ && kept.shape(1) == dims_),
             "the state does not fit");
@@ -144,6 +192,7 @@ public:
   }
 
   nb::ndarray<nb::numpy, Real> points() const {
+    const Exclusive alone(owner_, Exclusive::Nested::allowed);
     return to_numpy(optimizer_->points(), {rows_, dims_});
   }
   // Finished iterations by method, those that were used.
@@ -186,6 +235,7 @@ private:
 
   std::size_t rows_;
   std::size_t dims_;
+  mutable Exclusive::Owner owner_{};
   std::unique_ptr<Optimizer<Real>> optimizer_;
 };
 

@@ -124,10 +124,11 @@ void GridConvolution<Real>::compute_spectrum(ThreadTeam& team) {
       std::max(along_x.scratch_size(kernel.lanes), along_y.scratch_size(kernel.lanes)));
   std::vector<double> scratch(worker_scratch * static_cast<std::size_t>(team.size()));
 
-  // A small exponent makes the kernel nearly constant, and its slope would drown in the rounding of
-  // the potential. The constant part can be taken off.
+  // In a narrow map, or with a small exponent, the kernel is nearly constant, and its slope would
+  // drown in the rounding of the potential. The constant part can be taken off. The near part is
+  // zero at its end as it is.
   const double far2 = step_ * step_ * static_cast<double>(half[0] * half[0] + half[1] * half[1]);
-  const bool shifted = kernel_.exponent() < 1 && part_ != KernelPart::near;
+  const bool shifted = part_ != KernelPart::near;
   shift_ = shifted ? kernel_(part_, far2) : 0;
 
   // [x][y], the kernel and then its transform along x.
@@ -137,7 +138,8 @@ void GridConvolution<Real>::compute_spectrum(ThreadTeam& team) {
     for (Size x = begin; x < end; ++x) {
       for (Size y = 0; y <= half[1]; ++y) {
         const double r2 = step_ * step_ * static_cast<double>(x * x + y * y);
-        by_x[static_cast<std::size_t>(x * stride_y + y)] = kernel_(part_, r2) - shift_;
+        by_x[static_cast<std::size_t>(x * stride_y + y)] =
+            shifted ? kernel_.above(part_, r2, far2) : kernel_(part_, r2);
       }
     }
   });

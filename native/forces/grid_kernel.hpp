@@ -38,6 +38,14 @@ public:
     return part == KernelPart::near ? near : whole - near;
   }
 
+  // Its value at r2 less that at far2, also where the two hardly differ.
+  double above(KernelPart part, double r2, double far2) const {
+    if (part != KernelPart::whole) {
+      return (*this)(part, r2) - (*this)(part, far2);
+    }
+    return power(1 + far2) * std::expm1(exponent_ * (std::log1p(far2) - std::log1p(r2)));
+  }
+
 private:
   static constexpr double kSquare1 = 5 * 5;
   static constexpr double kSquare2 = 8 * 8;

@@ -28,9 +28,28 @@ namespace {
 // Columns of a strip. At least 4, so that strips of one parity never touch the same column.
 constexpr Size kStripColumns = 8;
 constexpr Size kPointsPerChunk = 4096;
+// Nodes beyond those between a map's bounds: a spline reaches over four.
+constexpr double kBorderNodes = 5;
 // A map that needs fewer nodes than this gets a finer grid: the transform then costs next to
 // nothing.
 constexpr double kFineNodes = 64;
+// Cells that even the narrowest map covers: over few of them the potential would vary by less than
+// it is rounded to.
+constexpr double kFewestCells = 16;
+
+// Points whose weights are added up by themselves: a sum of millions in float would swallow the
+// next one.
+constexpr Size kPointsPerSum = 32768;
+
+// How often the step is to be halved for a map that needs so many nodes.
+int halvings(double nodes_needed, double cells) {
+  constexpr int kMost = 100;
+  int count = nodes_needed < kFineNodes / 2 ? 2 : (nodes_needed < kFineNodes ? 1 : 0);
+  while (cells > 0 && count < kMost && std::ldexp(cells, count) < kFewestCells) {
+    ++count;
+  }
+  return count;
+}
 
 // Both sides of a map must be as long as this for two grids to be worth it: MNIST-70k's map scaled
 // to 50 units takes the same time on one grid and on two, to 79 units 11 % less on two.
@@ -48,7 +67,7 @@ double FftRepulsion<Real, Dims>::nodes_needed(const Real* lower, const Real* upp
   for (int axis = 0; axis < Dims; ++axis) {
     span = std::max(span, static_cast<double>(upper[axis]) - static_cast<double>(lower[axis]));
   }
-  return span / step + 5;
+  return span / step + kBorderNodes;
 }
 
 template <typename Real, int Dims>
@@ -114,7 +133,7 @@ template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::prepare_grids(const Real* lower, const Real* upper, double step,
                                              ThreadTeam& team) {
   const double widest = nodes_needed(lower, upper, step);
-  step = widest < kFineNodes / 2 ? step / 4 : (widest < kFineNodes ? step / 2 : step);
+  step = std::ldexp(step, -halvings(widest, widest - kBorderNodes));
   geometry_.inverse_step = static_cast<Real>(1 / step);
   geometry_.force_scale = static_cast<Real>(-0.5 / kernel_.exponent()) * geometry_.inverse_step;
   geometry_.lower[1] = 0;
@@ -187,11 +206,37 @@ void FftRepulsion<Real, Dims>::spread(const Real* points, ThreadTeam& team) {
   const Size strips = static_cast<Size>(strip_starts_.size()) - 1;
   for (Size parity = 0; parity < 2; ++parity) {
     team.for_chunks((strips - parity + 1) / 2, [&](Size chunk, int) {
-      const auto strip = static_cast<std::size_t>(2 * chunk + parity);
-      const Size begin = strip_starts_[strip];
-      kernel(geometry_, points, ids_.data() + begin, strip_starts_[strip + 1] - begin,
-             fine_.column(0));
+      const Size strip = 2 * chunk + parity;
+      const Size begin = strip_starts_[static_cast<std::size_t>(strip)];
+      const Size end = strip_starts_[static_cast<std::size_t>(strip) + 1];
+      if (end - begin <= kPointsPerSum) {
+        kernel(geometry_, points, ids_.data() + begin, end - begin, fine_.column(0));
+      } else {
+        spread_in_parts(points, strip, begin, end);
+      }
     });
+  }
+}
+
+template <typename Real, int Dims>
+void FftRepulsion<Real, Dims>::spread_in_parts(const Real* points, Size strip, Size begin,
+                                               Size end) {
+  const auto kernel = kernels().of<Real>().spread_points[Dims - 1];
+  // A point's four columns may reach into the next strip.
+  const Size first = strip * kStripColumns;
+  const Size columns = std::min(kStripColumns + 3, fine_.nodes(0) - first);
+  std::vector<Real> part(static_cast<std::size_t>(columns * fine_.stride()));
+  // The kernel counts nodes from the grid's first column.
+  GridGeometry<Real> geometry = geometry_;
+  geometry.first_column = first;
+  Real* grid = fine_.column(first);
+  for (; begin < end; begin += kPointsPerSum) {
+    std::fill(part.begin(), part.end(), Real(0));
+    kernel(geometry, points, ids_.data() + begin, std::min(kPointsPerSum, end - begin),
+           part.data());
+    for (std::size_t node = 0; node < part.size(); ++node) {
+      grid[node] += part[node];
+    }
   }
 }
 

@@ -58,6 +58,7 @@ private:
   void prepare_grids(const Real* lower, const Real* upper, double step, ThreadTeam& team);
   void sort_into_strips(const Real* points, Size count, ThreadTeam& team);
   void spread(const Real* points, ThreadTeam& team);
+  void spread_in_parts(const Real* points, Size strip, Size begin, Size end);
   void convolve(ThreadTeam& team);
   void coarsen(ThreadTeam& team);
   void add_far_potential(ThreadTeam& team);

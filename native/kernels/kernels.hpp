@@ -168,6 +168,7 @@ struct GridGeometry {
   Real inverse_step; // nodes per unit
   Real force_scale;  // force for a potential that grows by 1 a step
   Size stride;       // elements from one x to the next
+  Size first_column; // the x whose column the array begins with
   Real self[4][4];   // what a charge on node (0, 0) does to nodes (+-m, +-n), summed over the signs
 };
 

@@ -68,7 +68,7 @@ struct GridPlace {
   Real fraction[2] = {};
 
   GridPlace(const GridGeometry<Real>& geometry, const Real* point) {
-    const Size x = first_node(geometry, point, 0);
+    const Size x = first_node(geometry, point, 0) - geometry.first_column;
     node = x * geometry.stride + (Dims == 2 ? first_node(geometry, point, Dims - 1) : 0);
   }
 

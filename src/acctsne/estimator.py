@@ -41,6 +41,7 @@ from acctsne.problem import (
     problem_of_affinities,
     problem_of_data,
 )
+from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.progress import StageTimer, logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 
@@ -439,6 +440,7 @@ class TSNE(
             return problem_of_affinities(parameters, X, fixed)
         if isinstance(self.metric, str) and self.metric == "precomputed":
             X = check_graph(X)
+        check_sparse(X)
         # Whatever is not float32 becomes float64. The finiteness check sums, and may overflow on
         # the way.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -603,6 +605,7 @@ class TSNE(
                 "this TSNE was fitted to an Affinities, without data that new samples could be "
                 "compared with; fit it to data, or use Embedding.transform with their neighbours"
             )
+        check_sparse(X)
         with np.errstate(over="ignore", invalid="ignore"):
             new = validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=[self._fit_X.dtype], order="C"
@@ -667,7 +670,11 @@ class TSNE(
         """
         fitted = read_estimator(path)
         with incomplete(path):
+            unknown = set(fitted.parameters) - set(cls().get_params(deep=False))
+            if unknown:
+                raise ValueError(f"{sorted(unknown)[0]!r} is no parameter of TSNE")
             tsne = cls(**fitted.parameters)
+            tsne._validate_params()
         for name in PLAIN_ATTRIBUTES:
             if name in fitted.attributes:
                 setattr(tsne, name, fitted.attributes[name])

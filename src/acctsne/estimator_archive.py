@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
 
-from acctsne.files.archive import incomplete, read_archive, write_archive
+from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
+from acctsne.runtime.checks import check_sparse
 
 ARCHIVE_KIND = "tsne"
 
@@ -55,24 +56,40 @@ def write_estimator(path: str | os.PathLike[str], fitted: FittedEstimator) -> No
 
 def read_estimator(path: str | os.PathLike[str]) -> FittedEstimator:
     """Read what write_estimator wrote."""
-    settings, arrays = read_archive(path, ARCHIVE_KIND)
+    contents = read_archive(path, ARCHIVE_KIND)
     with incomplete(path):
-        parameters = settings["parameters"]
+        parameters = contents.setting("parameters", dict)
+        if parameters.get("dtype") not in ("float32", "float64"):
+            raise ValueError(f"dtype is {parameters.get('dtype')!r:.50}")
         parameters["dtype"] = np.dtype(parameters["dtype"]).type
-        if "init" in arrays:
-            parameters["init"] = arrays["init"]
-        X: Any = arrays.get("X")
-        if "X_shape" in arrays:
-            parts = (X, arrays["X_indices"], arrays["X_indptr"])
-            X = csr_matrix(parts, shape=tuple(arrays["X_shape"]))
-        embedding = arrays["embedding"]
+        if "init" in contents.arrays:
+            parameters["init"] = contents.arrays["init"]
+        embedding = contents.array("embedding", "f4 f8", 2)
+        X = _data(contents)
         if X is not None and X.shape[0] != len(embedding):
             raise ValueError(f"{X.shape[0]} samples for {len(embedding)} points")
-        names = arrays.get("feature_names_in")
+        names = contents.arrays.get("feature_names_in")
         return FittedEstimator(
             parameters,
-            settings["fitted"],
+            contents.setting("fitted", dict),
             embedding,
             X,
             None if names is None else names.astype(object),
         )
+
+
+def _data(contents: Contents) -> Any:
+    """Return the data that the map is of, None if the file has none."""
+    if "X" not in contents.arrays:
+        return None
+    if "X_shape" not in contents.arrays:
+        return contents.array("X", "f4 f8", 2)
+    shape = contents.array("X_shape", "i8 i4", 1)
+    if len(shape) != 2 or shape.min() < 1:
+        raise ValueError(f"X has shape {shape.tolist()}")
+    parts = (
+        contents.array("X", "f4 f8", 1),
+        contents.array("X_indices", "i4 i8", 1),
+        contents.array("X_indptr", "i4 i8", 1),
+    )
+    return check_sparse(csr_matrix(parts, shape=tuple(shape.tolist())))

@@ -19,7 +19,7 @@ from acctsne.forces.engine import METHODS, check_method
 from acctsne.forces.output_kernel import Dof, check_dof
 from acctsne.neighbors.euclidean import exact_neighbors
 from acctsne.neighbors.records import SearchSettings
-from acctsne.runtime.checks import check_layout_dtype
+from acctsne.runtime.checks import check_layout_dtype, check_sparse
 from acctsne.runtime.threads import effective_threads
 
 __all__ = [
@@ -144,7 +144,7 @@ def exact_kl(
     if P is None:
         matrix = affinities(X, perplexity, n_jobs=n_jobs)
     else:
-        matrix = P.to_scipy() if isinstance(P, Affinities) else P
+        matrix = P.to_scipy() if isinstance(P, Affinities) else csr_matrix(check_sparse(P, "P"))
     if matrix.shape != (len(Y), len(Y)):
         raise ValueError(f"P has shape {matrix.shape}, but Y has {len(Y)} rows")
     arrays = csr_arrays(matrix.astype(np.float64))

@@ -20,6 +20,7 @@ from acctsne.affinities.inputs import (
     neighbors_in_distances,
 )
 from acctsne.affinities.similarity import Similarity, check_similarity
+from acctsne.files.archive import Contents
 from acctsne.neighbors.nearest import find_neighbors
 from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.runtime.checks import check_layout_dtype
@@ -160,22 +161,27 @@ class Affinities(ReadOnly):
         return {**self._P._arrays(), "perplexities": self.perplexities}, rest
 
     @classmethod
-    def _from_arrays(
-        cls, arrays: dict[str, npt.NDArray[Any]], description: dict[str, Any], threads: int
-    ) -> "Affinities":
-        """Put together what `_to_arrays` took apart."""
-        similarity = description["similarity"]
-        if similarity is not None:
-            similarity["perplexities"] = tuple(similarity["perplexities"])
-            similarity = Similarity(**similarity)
-        perplexities = arrays.pop("perplexities")
+    def _from_archive(cls, contents: Contents, threads: int) -> "Affinities":
+        """Put together what `_to_arrays` took apart; ValueError if it is damaged."""
+        similarity = None
+        if contents.setting("similarity", dict, type(None)) is not None:
+            part = contents.part("similarity")
+            similarity = check_similarity(
+                part.setting("kind", str),
+                _one_or_several(part.setting("perplexities", list)),
+                part.setting("bandwidth", float, int, type(None)),
+            )
+        n_neighbors = contents.setting("n_neighbors", int, type(None))
+        changes = tuple(str(change) for change in contents.setting("changes", list))
         P: Conditional | Matrix
-        if "indices" in arrays:
-            P = Conditional(**arrays, equal=similarity.kind == "uniform")
+        if similarity is not None and "indices" in contents.arrays:
+            P = Conditional.from_archive(contents, similarity.kind == "uniform")
         else:
-            P = Matrix(**arrays)
-        changes = tuple(description["changes"])
-        return cls(P, perplexities, description["n_neighbors"], similarity, changes, threads)
+            P = Matrix.from_archive(contents)
+        perplexities = contents.array("perplexities", "f8", 1)
+        if len(perplexities) != P.n_samples:
+            raise ValueError(f"{len(perplexities)} perplexities for {P.n_samples} samples")
+        return cls(P, perplexities, n_neighbors, similarity, changes, threads)
 
     @classmethod
     def from_data(
@@ -462,6 +468,10 @@ def joint_probabilities(
     # two.
     P = Conditional(indices, conditional, equal=similarity.kind == "uniform")
     return Affinities(P, perplexities, indices.shape[1], similarity, _threads=threads)
+
+
+def _one_or_several(perplexities: list[float]) -> float | list[float]:
+    return perplexities[0] if len(perplexities) == 1 else perplexities
 
 
 def csr_arrays(

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
+from acctsne.files.archive import Contents
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,19 @@ class Conditional(ReadOnly):
         """The number of rows."""
         return len(self.indices)
 
+    @classmethod
+    def from_archive(cls, contents: Contents, equal: bool) -> "Conditional":
+        """Take it from a file; ValueError if it cannot be one."""
+        values = contents.array("values", "f4 f8", 2)
+        indices = contents.array("indices", "i4", 2)
+        if indices.shape != values.shape or not 1 <= indices.shape[1] < len(indices):
+            raise ValueError(f"indices has shape {indices.shape}, values {values.shape}")
+        if indices.min() < 0 or indices.max() >= len(indices) or (np.diff(indices) <= 0).any():
+            raise ValueError("a row of indices is not ascending, or names a sample that is not")
+        if (values < 0).any():
+            raise ValueError("values has a negative probability")
+        return cls(indices, values, equal)
+
     def symmetrized(self, threads: int) -> "Matrix":
         """Make P."""
         return Matrix(*_core.symmetrize(self.indices, self.values, self.equal, threads))
@@ -70,3 +84,20 @@ class Matrix(ReadOnly):
     def n_samples(self) -> int:
         """The number of rows."""
         return len(self.offsets) - 1
+
+    @classmethod
+    def from_archive(cls, contents: Contents) -> "Matrix":
+        """Take it from a file; ValueError if it cannot be one."""
+        columns = contents.array("columns", "i4", 1)
+        offsets = contents.array("offsets", "i8", 1)
+        values = contents.array("values", "f4 f8", 1)
+        n_samples = len(offsets) - 1
+        if n_samples < 2 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ValueError("offsets do not ascend from 0")
+        if not offsets[-1] == len(columns) == len(values):
+            raise ValueError(f"{len(columns)} columns and {len(values)} values for {offsets[-1]}")
+        if len(columns) and (columns.min() < 0 or columns.max() >= n_samples):
+            raise ValueError("columns name a sample that is not")
+        if (values < 0).any():
+            raise ValueError("values has a negative affinity")
+        return cls(offsets, columns, values)

@@ -12,7 +12,7 @@ from acctsne.compat.scikit_learn import VALID_METRICS
 from acctsne.neighbors.given import check_graph, nearest_in_graph, squared, stored_neighbors
 from acctsne.neighbors.nearest import check_rows
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
-from acctsne.runtime.checks import check_n_samples
+from acctsne.runtime.checks import check_n_samples, check_sparse
 
 
 def check_n_neighbors(n_neighbors: Any, usual: int, most: int, why: str) -> int:
@@ -132,6 +132,7 @@ def neighbors_in_distances(
 
 def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
     """Check a matrix of affinities; returns a proper P and what had to be done to make it one."""
+    check_sparse(P, "P")
     P = check_array(P, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, input_name="P")
     if P.shape[0] != P.shape[1]:
         raise ValueError(f"P must be square; got shape {P.shape}")

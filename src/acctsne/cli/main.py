@@ -51,13 +51,13 @@ CHECKPOINT_EVERY = 100
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["demo"]:
-        from acctsne.cli.demo import main as run_demo
-
-        run_demo(arguments[1:])
-        return 0
-    options = make_parser().parse_args(arguments)
     try:
+        if arguments[:1] == ["demo"]:
+            from acctsne.cli.demo import main as run_demo
+
+            run_demo(arguments[1:])
+            return 0
+        options = make_parser().parse_args(arguments)
         with warnings_as_notes():
             code: int | None = options.run(options)
             sys.stdout.flush()

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from acctsne.embedding.descent import Descent
 from acctsne.embedding.embedding import Embedding
-from acctsne.files.archive import incomplete, read_archive, write_archive
+from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.progress import logger
 
@@ -52,15 +52,19 @@ class Checkpoint:
         self._identity = {"data": fingerprint(X), "parameters": of_the_map}
         if not (self._resume and self.path.exists()):
             return None
-        settings, arrays = read_archive(self.path, ARCHIVE_KIND)
+        contents = read_archive(self.path, ARCHIVE_KIND)
         with incomplete(self.path):
-            kept, watch = settings["of"], settings["watch"]
+            identity = contents.part("of")
+            kept = {
+                "data": identity.setting("data", str),
+                "parameters": identity.setting("parameters", dict),
+            }
             descent = Descent(
-                Embedding._from_archive(settings, arrays, threads),
-                float(settings["recall"]),
-                bool(settings["tangled"]),
-                int(settings["phase"]),
-                watch and Watch(**watch),
+                Embedding._from_archive(contents, threads),
+                float(contents.setting("recall", float, int)),
+                contents.setting("tangled", bool),
+                contents.setting("phase", int),
+                _watch(contents),
             )
         self._check_identity(kept)
         logger.info("going on from %s after %d iterations", self.path, descent.embedding.n_iter)
@@ -91,6 +95,19 @@ class Checkpoint:
                     f"{self.path} is of a fit with {name}={before.get(name)!r}, and now it is "
                     f"{now.get(name)!r}; give the same value, or remove the file to begin anew"
                 )
+
+
+def _watch(contents: Contents) -> Watch | None:
+    """Take the watch over the present phase from a file."""
+    if contents.setting("watch", dict, type(None)) is None:
+        return None
+    part = contents.part("watch")
+    numbers = {
+        name: part.setting(name, float, int)
+        for name in ("tol", "min_grad_norm", "patience", "nothing", "best_kl", "best_iteration")
+    }
+    kls = [float(kl) for kl in part.setting("kls", list)]
+    return Watch(**numbers, kls=kls)
 
 
 def fingerprint(X: Any) -> str:

@@ -19,7 +19,7 @@ from acctsne.compat.scikit_learn import (
 )
 from acctsne.embedding.arguments import check_callbacks, check_fixed
 from acctsne.embedding.transform import check_neighbors_in_map, place_new_points
-from acctsne.files.archive import incomplete, read_archive, write_archive
+from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method
 from acctsne.forces.output_kernel import Dof, output_kernel
 from acctsne.init.layouts import layout_from_affinities
@@ -32,6 +32,7 @@ from acctsne.optimize.schedule import (
     Phase,
     Ramp,
 )
+from acctsne.optimize.state import read_state, split_state
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.progress import logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
@@ -39,9 +40,6 @@ from acctsne.runtime.threads import effective_threads
 Callback = Callable[[int, float, npt.NDArray[Any]], bool | None]
 
 ARCHIVE_KIND = "embedding"
-
-# What the optimiser's state has besides arrays.
-STATE_SCALARS = ("iterations", "relabelled_at", "friction", "work")
 
 # Iterations with less momentum, and shortened steps of a point, that are not worth a line in the
 # log: hardly a map goes without.
@@ -475,31 +473,29 @@ class Embedding:
             It goes on where the saved one stood.
         """
         threads = effective_threads(n_jobs)
-        settings, arrays = read_archive(path, ARCHIVE_KIND)
+        contents = read_archive(path, ARCHIVE_KIND)
         with incomplete(path):
-            return cls._from_archive(settings, arrays, threads)
+            return cls._from_archive(contents, threads)
 
     def _to_archive(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return what JSON can hold, and the arrays."""
-        state = self._optimizer.state()
-        scalars = {name: state.pop(name) for name in STATE_SCALARS}
+        scalars, state = split_state(self._optimizer.state())
         affinities, described = self.affinities._to_arrays()
         settings = {"embedding": asdict(self._engine), "state": scalars, "affinities": described}
         return settings, {**state, **affinities}
 
     @classmethod
-    def _from_archive(
-        cls, settings: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], threads: int
-    ) -> "Embedding":
-        names = "points", "updates", "gains", "mean", "order", "kept"
-        state = {name: arrays.pop(name) for name in names}
-        for name, values in state.items():
-            if not np.isfinite(values).all():
-                raise ValueError(f"{name} has values that are not finite")
-        affinities = Affinities._from_arrays(arrays, settings["affinities"], threads)
-        return cls._restored(
-            affinities, Engine.of(settings["embedding"]), {**state, **settings["state"]}, threads
-        )
+    def _from_archive(cls, contents: Contents, threads: int) -> "Embedding":
+        affinities = Affinities._from_archive(contents.part("affinities"), threads)
+        state = read_state(contents.part("state"), affinities.n_samples, affinities.dtype)
+        given = contents.part("embedding").settings
+        engine_of = {**given, "n_components": state["points"].shape[1], "n_jobs": None}
+        validate_parameter_constraints(ENGINE_CONSTRAINTS, engine_of, caller_name="Embedding")
+        missing = {"method", "angle", "force_error", "dof"} - set(given)
+        if missing:
+            raise ValueError(f"it has no {sorted(missing)[0]}")
+        check_method(given["method"], engine_of["n_components"])
+        return cls._restored(affinities, Engine.of(given), state, threads)
 
     @classmethod
     def _restored(

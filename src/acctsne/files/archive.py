@@ -5,6 +5,8 @@ Nothing in them is ever unpickled.
 
 import json
 import os
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,16 +23,18 @@ from acctsne.files.replacing import replacing
 FORMAT = "acctsne"
 FORMAT_VERSION = 1
 
-# What reading a file that is damaged, or none of ours, can raise.
+# What reading a file that is damaged, or none of ours, can raise: zip, its members, numpy's headers
+# and JSON.
 DAMAGE = (
-    AttributeError,
     EOFError,
-    KeyError,
     NotImplementedError,
     OSError,
+    OverflowError,
     RuntimeError,
-    TypeError,
+    SyntaxError,
     ValueError,
+    struct.error,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -38,11 +42,45 @@ DAMAGE = (
 
 @contextmanager
 def incomplete(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in whatever error it leads to if it is damaged or another one."""
+    """Name the file in the ValueError that its contents lead to."""
     try:
         yield
-    except DAMAGE as error:
+    except ValueError as error:
         raise ValueError(f"{os.fspath(path)} is not a complete acctsne file: {error}") from error
+
+
+class Contents:
+    """What an archive holds, each part checked as it is taken out."""
+
+    def __init__(self, settings: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        if not isinstance(settings, dict):
+            raise ValueError("its settings are no table")
+        self.settings: dict[str, Any] = settings
+        self.arrays = dict(arrays)
+
+    def setting(self, name: str, *kinds: type) -> Any:
+        """Return a setting of one of these types."""
+        if name not in self.settings:
+            raise ValueError(f"it has no {name!r}")
+        value = self.settings[name]
+        if type(value) not in kinds:
+            raise ValueError(f"{name} is {value!r:.50}")
+        return value
+
+    def part(self, name: str) -> "Contents":
+        """Return a table among the settings, with all arrays."""
+        return Contents(self.setting(name, dict), self.arrays)
+
+    def array(self, name: str, kinds: str, ndim: int) -> npt.NDArray[Any]:
+        """Return an array of finite numbers of one of these types and so many dimensions."""
+        if name not in self.arrays:
+            raise ValueError(f"it has no {name!r}")
+        values = self.arrays[name]
+        if values.dtype.str[1:] not in kinds.split() or values.ndim != ndim:
+            raise ValueError(f"{name} has {values.ndim} dimensions of {values.dtype}")
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"{name} has values that are not finite")
+        return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
 
 
 def write_archive(
@@ -64,23 +102,27 @@ def _plain_number(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is neither text nor a number")
 
 
-def read_archive(
-    path: str | os.PathLike[str], kind: str
-) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def read_archive(path: str | os.PathLike[str], kind: str) -> Contents:
     """Read what write_archive wrote; ValueError, with the file named, for anything else."""
     with open(path, "rb") as file, incomplete(path):
         if not zipfile.is_zipfile(file):
             raise ValueError("it is no npz archive, or it was cut off")
         file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
-            if "header" not in archive.files:
-                raise ValueError("it has no header")
-            header = json.loads(str(archive["header"]))
-            found = header["format"], header["version"], header["kind"]
-            if found != (FORMAT, FORMAT_VERSION, kind):
-                raise ValueError(
-                    f"it holds {found[0]} {found[2]!r} in version {found[1]} of the format; "
-                    f"expected {FORMAT} {kind!r} in version {FORMAT_VERSION}"
-                )
-            settings: dict[str, Any] = header["settings"]
-            return settings, {name: archive[name] for name in archive.files if name != "header"}
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                members = {name: archive[name] for name in archive.files}
+            header = json.loads(str(members.pop("header", "null")))
+        except DAMAGE as error:
+            raise ValueError(str(error)) from error
+        if not isinstance(header, dict):
+            raise ValueError("it has no header")
+        found = tuple(header.get(name) for name in ("format", "version", "kind"))
+        if found != (FORMAT, FORMAT_VERSION, kind):
+            raise ValueError(
+                f"it holds {found[0]} {found[2]!r} in version {found[1]} of the format; "
+                f"expected {FORMAT} {kind!r} in version {FORMAT_VERSION}"
+            )
+        return Contents(
+            header.get("settings"),
+            {name: array for name, array in members.items() if isinstance(array, np.ndarray)},
+        )

@@ -14,37 +14,36 @@ Whatever is wrong with a file is one line that names the file and, where there i
 column, counted from 1. In text files rows are lines, the header included.
 """
 
+import csv
 import os
 import shutil
-import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.io
 from scipy.sparse import csr_matrix, issparse, load_npz
 
-from acctsne.files.replacing import DataError, replacing
+from acctsne.files.replacing import DataError, replacing, reserve
 from acctsne.files.tables import (
     LABEL_NAMES,
     Choice,
+    ReadTable,
     as_labels,
     read_arrow,
     read_delimited,
     write_arrow,
     write_delimited,
 )
+from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.optional import require
 
 __all__ = ["Data", "DataError", "read", "read_labels", "write"]
-
-DELIMITED = (".csv", ".tsv")
-ARROW = (".parquet", ".arrow", ".feather")
-SUFFIXES = (".npy", ".npz", *DELIMITED, *ARROW, ".h5ad", ".mtx")
 
 # Where scanpy keeps a t-SNE, and so do we.
 OBSM_KEY = "X_tsne"
@@ -53,6 +52,7 @@ OBSM_KEY = "X_tsne"
 ROWS_AT_ONCE = 65536
 
 PathLike = str | os.PathLike[str]
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -124,32 +124,15 @@ def read(
     suffix = known_suffix(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    if key is not None and suffix not in (".npz", ".h5ad"):
+    offers = FORMATS[suffix].offers
+    if key is not None and "key" not in offers:
         raise DataError(f"{path}: only npz and h5ad files have arrays to choose by key")
-    if suffix not in (*DELIMITED, *ARROW) and (columns is not None or drop):
+    if (columns is not None or drop) and "columns" not in offers:
         raise DataError(f"{path}: only tables have columns to choose")
-    if suffix in (".npy", ".mtx") and labels is not None:
+    if labels is not None and "labels" not in offers:
         raise DataError(f"{path}: holds no labels; give them in a file of their own")
-    choice = Choice(labels, columns, drop, header)
-    try:
-        if suffix == ".npy":
-            data = Data(np.load(path, mmap_mode="r", allow_pickle=False))
-        elif suffix == ".npz":
-            data = _read_npz(path, key, labels)
-        elif suffix == ".mtx":
-            data = Data(scipy.io.mmread(path))
-        elif suffix == ".h5ad":
-            data = _read_h5ad(path, key, labels)
-        else:
-            reader = read_delimited if suffix in DELIMITED else read_arrow
-            data = Data(*reader(path, choice))
-    except DataError:
-        raise
-    # What numpy, scipy, zipfile, zlib, pyarrow and h5py raise for files that are cut short or are
-    # something else.
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: not a readable {suffix[1:]} file: {_one_line(error)}") from error
-    return _checked(path, data)
+    wanted = Wanted(key, labels, Choice(labels, columns, drop, header))
+    return _checked(path, FORMATS[suffix].read(path, wanted))
 
 
 def read_labels(path: PathLike, n_samples: int) -> npt.NDArray[Any]:
@@ -183,7 +166,7 @@ def read_labels(path: PathLike, n_samples: int) -> npt.NDArray[Any]:
     labels: npt.NDArray[Any] | None
     if path.suffix in (".npy", ".npz"):
         labels = _read_label_array(path)
-    elif path.suffix in (".txt", *DELIMITED) and _is_one_column(path):
+    elif path.suffix in (".txt", ".csv", ".tsv") and _is_one_column(path):
         lines = path.read_text(encoding="utf-8-sig").split("\n")
         cells = [line.strip().strip('"') for line in lines if line.strip()]
         has_header = len(cells) == n_samples + 1
@@ -236,69 +219,147 @@ def write(
     path = Path(path)
     suffix = check_output(path)
     with replacing(path) as beside:
-        if suffix in (".npy", ".npz"):
-            with open(beside, "wb") as file:
-                if suffix == ".npy":
-                    np.save(file, Y)
-                elif labels is None:
-                    np.savez(file, embedding=Y)
-                else:
-                    np.savez(file, embedding=Y, label=as_labels(labels))
-        elif suffix in DELIMITED:
-            with open(beside, "w", encoding="utf-8", newline="") as text:
-                write_delimited(text, Y, labels, "\t" if suffix == ".tsv" else ",")
-        elif suffix == ".mtx":
-            scipy.io.mmwrite(beside, Y)
-        elif suffix == ".h5ad":
-            _write_h5ad(beside, Y, labels, source)
-        else:
-            write_arrow(beside, Y, labels)
+        FORMATS[suffix].write(beside, Y, labels, source)
 
 
 def known_suffix(path: Path) -> str:
     """Return the suffix that names the format; of x.csv.gz it is .csv."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = suffixes[-1] if suffixes else ""
-    if suffix == ".gz" and len(suffixes) > 1 and suffixes[-2] in (*DELIMITED, ".mtx"):
+    if suffix == ".gz" and len(suffixes) > 1 and suffixes[-2] in (".csv", ".tsv", ".mtx"):
         suffix = suffixes[-2]
-    if suffix not in SUFFIXES:
-        raise DataError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(SUFFIXES)}")
+    if suffix not in FORMATS:
+        raise DataError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(FORMATS)}")
     return suffix
 
 
-def check_output(path: Path, suffixes: Sequence[str] = SUFFIXES) -> str:
+def check_output(path: Path, suffixes: Sequence[str] | None = None) -> str:
     """Check, before any work is done for it, that a file can be written; return its suffix."""
     suffix = path.suffix.lower()
-    if suffix not in suffixes:
-        raise DataError(f"{path}: cannot write {suffix!r}; choose one of {', '.join(suffixes)}")
+    allowed = tuple(FORMATS) if suffixes is None else suffixes
+    if suffix not in allowed:
+        raise DataError(f"{path}: cannot write {suffix!r}; choose one of {', '.join(allowed)}")
     if not path.parent.is_dir():
         raise DataError(f"{path}: no such folder")
     if path.is_dir():
         raise DataError(f"{path}: is a folder")
-    if suffix in ARROW:
-        require("pyarrow", "parquet")
-    elif suffix == ".h5ad":
-        require("anndata", "anndata")
+    needs = FORMATS[suffix].needs if suffix in FORMATS else None
+    if needs is not None:
+        require(*needs)
     return suffix
 
 
-def _read_npz(path: Path, key: str | None, labels: str | None) -> Data:
+class Wanted(NamedTuple):
+    """What is to be taken from a file."""
+
+    key: str | None
+    labels: str | None
+    choice: Choice
+
+
+@contextmanager
+def _unreadable(path: Path) -> Iterator[None]:
+    """Name the file, in one line, in whatever a library raises for one that it cannot read.
+
+    Around calls of libraries alone: nothing of ours may fail unseen in here.
+    """
+    try:
+        yield
+    except (MemoryError, ModuleNotFoundError):
+        raise
+    except Exception as error:
+        kind = known_suffix(path)[1:] if path.suffix != ".txt" else "text"
+        raise DataError(f"{path}: not a readable {kind} file: {_one_line(error)}") from error
+
+
+def _read_npy(path: Path, _: Wanted) -> Data:
+    with _unreadable(path):
+        return Data(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _write_npy(beside: Path, Y: Array, _labels: Array | None, _source: PathLike | None) -> None:
+    with open(beside, "wb") as file:
+        np.save(file, Y)
+
+
+def _read_npz(path: Path, wanted: Wanted) -> Data:
+    arrays = _arrays(path)
+    if {"format", "shape", "data"} <= set(arrays):
+        with _unreadable(path):
+            return Data(check_sparse(load_npz(path)))
+    for name in (wanted.key, wanted.labels):
+        if name is not None and name not in arrays:
+            raise DataError(f"{path}: no array {name!r}; there are {', '.join(arrays)}")
+    key, labels = wanted.key, wanted.labels
+    if key is not None:
+        X = arrays[key]
+    else:
+        key, X = _only_matrix(path, arrays)
+    if labels is None:
+        detected = [name for name in (*LABEL_NAMES, "y") if name in arrays and name != key]
+        labels = detected[0] if len(detected) == 1 else None
+    return Data(X) if labels is None else Data(X, arrays[labels], labels)
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    """Read all arrays of an npz."""
     # Opened here: numpy leaves a file that is no archive open.
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        names = archive.files
-        if {"format", "shape", "data"} <= set(names):
-            return Data(load_npz(file))
-        for name in (key, labels):
-            if name is not None and name not in names:
-                raise DataError(f"{path}: no array {name!r}; there are {', '.join(names)}")
-        if key is not None:
-            X = archive[key]
-        else:
-            key, X = _only_matrix(path, {name: archive[name] for name in names})
-        if labels is None:
-            detected = [name for name in (*LABEL_NAMES, "y") if name in names and name != key]
-            labels = detected[0] if len(detected) == 1 else None
-        return Data(X) if labels is None else Data(X, archive[labels], labels)
+    with _unreadable(path), open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        members = {name: archive[name] for name in archive.files}
+    # A member without numpy's mark is handed out as bytes.
+    for name, array in members.items():
+        if not isinstance(array, np.ndarray):
+            raise DataError(f"{path}: not a readable npz file: {name!r} is no array")
+    return members
+
+
+def _write_npz(beside: Path, Y: Array, labels: Array | None, _source: PathLike | None) -> None:
+    more: dict[str, Any] = {} if labels is None else {"label": as_labels(labels)}
+    with open(beside, "wb") as file:
+        np.savez(file, embedding=Y, **more)
+
+
+def _read_by(
+    reader: Callable[[Path, Choice], ReadTable],
+) -> Callable[[Path, Wanted], Data]:
+    """Make of a reader of tables one of data."""
+
+    def read_table(path: Path, wanted: Wanted) -> Data:
+        try:
+            return Data(*reader(path, wanted.choice))
+        except DataError:
+            raise
+        # What gzip, zlib, text decoding, csv and pyarrow raise for files that are cut short or are
+        # something else.
+        except (OSError, EOFError, ValueError, OverflowError, KeyError, zlib.error, csv.Error) as e:
+            kind = known_suffix(path)[1:]
+            raise DataError(f"{path}: not a readable {kind} file: {_one_line(e)}") from e
+
+    return read_table
+
+
+def _write_delimited(
+    beside: Path, Y: Array, labels: Array | None, _source: PathLike | None
+) -> None:
+    with open(beside, "w", encoding="utf-8", newline="") as text:
+        write_delimited(text, Y, labels, "\t" if beside.suffix.lower() == ".tsv" else ",")
+
+
+def _write_arrow(beside: Path, Y: Array, labels: Array | None, _source: PathLike | None) -> None:
+    write_arrow(beside, Y, labels)
+
+
+def _read_mtx(path: Path, _: Wanted) -> Data:
+    with _unreadable(path):
+        return Data(check_sparse(scipy.io.mmread(path)))
+
+
+def _write_mtx(beside: Path, Y: Array, _labels: Array | None, _source: PathLike | None) -> None:
+    # Column by column, as the format has it. SciPy's writer does not notice a full disk.
+    digits = 9 if Y.dtype == np.float32 else 17
+    with open(beside, "w", encoding="ascii") as file:
+        file.write(f"%%MatrixMarket matrix array real general\n{Y.shape[0]} {Y.shape[1]}\n")
+        np.savetxt(file, Y.T.reshape(-1), fmt=f"%.{digits}g")
 
 
 def _only_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> tuple[str, npt.NDArray[Any]]:
@@ -313,38 +374,49 @@ def _only_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> tuple[str, 
     )
 
 
-def _read_label_array(path: Path) -> npt.NDArray[Any]:
-    try:
-        with open(path, "rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            arrays = [loaded] if path.suffix == ".npy" else [loaded[name] for name in loaded.files]
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: not readable: {_one_line(error)}") from error
-    flat: list[npt.NDArray[Any]] = [array for array in arrays if array.ndim == 1]
+def _read_label_array(path: Path) -> Array:
+    if path.suffix == ".npz":
+        arrays = list(_arrays(path).values())
+    else:
+        with _unreadable(path), open(path, "rb") as file:
+            arrays = [np.load(file, allow_pickle=False)]
+    flat = [array for array in arrays if array.ndim == 1]
     if len(flat) != 1:
         raise DataError(f"{path}: {len(flat)} one-dimensional arrays; labels need exactly one")
     return flat[0]
 
 
-def _read_h5ad(path: Path, key: str | None, labels: str | None) -> Data:
+def _read_h5ad(path: Path, wanted: Wanted) -> Data:
     # Only what is asked for is read; an h5ad may hold many times as much.
+    key, labels = wanted.key, wanted.labels
     elements = require("anndata.io", "anndata")
-    with require("h5py", "anndata").File(path, "r") as file:
-        if key is not None and key not in file["obsm"]:
-            raise DataError(f"{path}: no {key!r} in obsm; there are {', '.join(file['obsm'])}")
-        X = elements.read_elem(file["X"] if key is None else file["obsm"][key])
-        if labels is None:
-            return Data(X)
-        if labels not in file["obs"]:
-            raise DataError(f"{path}: no {labels!r} in obs; there are {', '.join(file['obs'])}")
-        return Data(X, as_labels(np.asarray(elements.read_elem(file["obs"][labels]))), labels)
+    h5py = require("h5py", "anndata")
+    with _unreadable(path):
+        file = h5py.File(path, "r")
+    with file:
+        with _unreadable(path):
+            maps = list(file["obsm"]) if key is not None else []
+            columns = list(file["obs"]) if labels is not None else []
+        if key is not None and key not in maps:
+            raise DataError(f"{path}: no {key!r} in obsm; there are {', '.join(maps)}")
+        if labels is not None and labels not in columns:
+            raise DataError(f"{path}: no {labels!r} in obs; there are {', '.join(columns)}")
+        with _unreadable(path):
+            X = elements.read_elem(file["X"] if key is None else file["obsm"][key])
+            read = None if labels is None else elements.read_elem(file["obs"][labels])
+    if not issparse(X) and not isinstance(X, np.ndarray):
+        raise DataError(f"{path}: {key or 'X'} is a {type(X).__name__}; an array is needed")
+    with _unreadable(path):
+        check_sparse(X)
+    return Data(X) if read is None else Data(X, as_labels(np.asarray(read)), labels)
 
 
-def _write_h5ad(
-    beside: Path, Y: npt.NDArray[Any], labels: npt.NDArray[Any] | None, source: PathLike | None
-) -> None:
+def _write_h5ad(beside: Path, Y: Array, labels: Array | None, source: PathLike | None) -> None:
+    # Two copies of it and what HDF5 adds: a file of a few numbers takes half a megabyte.
+    room = 2 * Y.nbytes + (0 if labels is None else 2 * labels.astype(str).nbytes) + (1 << 20)
     if source is not None and Path(source).suffix == ".h5ad":
         shutil.copyfile(source, beside)
+        reserve(beside, room)
         elements = require("anndata.io", "anndata")
         with require("h5py", "anndata").File(beside, "r+") as file:
             elements.write_elem(file["obsm"], OBSM_KEY, Y)
@@ -352,6 +424,7 @@ def _write_h5ad(
     made = require("anndata", "anndata").AnnData(shape=(len(Y), 0), obsm={OBSM_KEY: Y})
     if labels is not None:
         made.obs["label"] = labels.astype(str)
+    reserve(beside, room)
     made.write_h5ad(beside)
 
 
@@ -400,3 +473,29 @@ def _is_one_column(path: Path) -> bool:
 
 def _one_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of one kind are read and written."""
+
+    read: Callable[[Path, Wanted], Data]
+    write: Callable[[Path, Array, Array | None, PathLike | None], None]
+    offers: tuple[str, ...] = ()  # what can be chosen from: "key", "labels", "columns"
+    needs: tuple[str, str] | None = None  # a module and the extra that brings it
+
+
+_TABLE = ("labels", "columns")
+_DELIMITED = Format(_read_by(read_delimited), _write_delimited, _TABLE)
+_ARROW = Format(_read_by(read_arrow), _write_arrow, _TABLE, ("pyarrow", "parquet"))
+FORMATS: dict[str, Format] = {
+    ".npy": Format(_read_npy, _write_npy),
+    ".npz": Format(_read_npz, _write_npz, ("key", "labels")),
+    ".csv": _DELIMITED,
+    ".tsv": _DELIMITED,
+    ".parquet": _ARROW,
+    ".arrow": _ARROW,
+    ".feather": _ARROW,
+    ".h5ad": Format(_read_h5ad, _write_h5ad, ("key", "labels"), ("anndata", "anndata")),
+    ".mtx": Format(_read_mtx, _write_mtx),
+}

@@ -100,7 +100,7 @@ def as_labels(cells: npt.ArrayLike) -> npt.NDArray[Any]:
     if labels.dtype.kind == "U":
         try:
             return labels.astype(np.int64)
-        except ValueError:
+        except (ValueError, OverflowError):
             return labels
     return labels
 

@@ -17,7 +17,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -63,6 +63,8 @@ SETTINGS = {
 ENDING = {"seed": "i", "df": "d", "load_affinities": "i"}
 
 BARNES_HUT = 1  # nbody_algo; 2 is the grid
+# The output has a number for each.
+MOST_ITERATIONS = 10_000_000
 COST_EVERY = 50
 
 
@@ -99,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
         result = run(request, effective_threads(int(threads) if int(threads) > 0 else None))
         write_result(Path(target), result)
     except (ValueError, OSError, MemoryError) as error:
-        note(f"error: {' '.join(str(error).split())}")
+        note(f"error: {' '.join(str(error).split()) or type(error).__name__}")
         return 1
     except KeyboardInterrupt:
         note("interrupted")
@@ -158,6 +160,8 @@ def run(request: Request, threads: int) -> Result:
     for phase in schedule(settings):  # FIt-SNE does not stop early
         embedding._run(phase, callbacks=[keep_cost], callback_every=COST_EVERY)
     costs[-1] = embedding.kl()
+    if not (np.isfinite(embedding.positions).all() and isfinite(costs[-1])):
+        raise DataError("the result is not finite; try a smaller learning rate")
     note(f"{n} points, {dimensions} dimensions, KL divergence {costs[-1]:.4f}")
     return Result(embedding.positions, costs)
 
@@ -227,9 +231,21 @@ def _check(request: Request) -> None:
         )
     if not 0 <= settings["theta"] <= 1:
         raise DataError(f"theta is {settings['theta']:g}; it must be between 0 and 1")
-    if settings["max_iter"] < 1:
-        raise DataError(f"max_iter is {settings['max_iter']}; it must be positive")
-    if settings["early_exag_coeff"] <= 0:
+    if not 1 <= settings["max_iter"] <= MOST_ITERATIONS:
+        raise DataError(
+            f"max_iter is {settings['max_iter']}; it must be between 1 and {MOST_ITERATIONS}"
+        )
+    for name in ("momentum", "final_momentum"):
+        if not 0 <= settings[name] < 1:
+            raise DataError(f"{name} is {settings[name]:g}; it must be at least 0 and less than 1")
+    if not 0 < settings["learning_rate"] < inf:
+        raise DataError(
+            f"learning_rate is {settings['learning_rate']:g}; it must be positive and finite"
+        )
+    for name in ("max_step_norm", "late_exag_coeff", "sigma", "perplexity"):
+        if not isfinite(settings[name]):
+            raise DataError(f"{name} is {settings[name]:g}; it must be a finite number")
+    if not 0 < settings["early_exag_coeff"] < inf:
         raise DataError(
             f"early_exag_coeff is {settings['early_exag_coeff']:g}; it must be positive, 1 for none"
         )
@@ -241,12 +257,14 @@ def _check(request: Request) -> None:
                 f"perplexity is negative, so sigma ({settings['sigma']:g}) must be positive and "
                 f"K ({settings['K']}) between 1 and {n - 1}"
             )
-    elif min(request.perplexities) <= 0 or 3 * max(request.perplexities) > n - 1:
+    elif not min(request.perplexities) > 0 or 3 * max(request.perplexities) > n - 1:
         raise DataError(
             f"perplexity {max(request.perplexities):g}: it must be positive and at most "
             f"{(n - 1) / 3:g}, a third of the other points"
         )
     check_array(request.X, ensure_min_samples=2, input_name="X")
+    if request.init is not None:
+        check_array(request.init, input_name="the initial layout")
 
 
 def _method(settings: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
 
 from acctsne.neighbors.records import Neighbors
+from acctsne.runtime.checks import check_sparse
 
 # Distances that are sorted at a time.
 BLOCK_ELEMENTS = 2**22
@@ -21,7 +22,7 @@ def check_graph(X: Any) -> Any:
     """
     if isinstance(X, tuple):
         X = _from_pair(X)
-    if not issparse(X):
+    if not issparse(check_sparse(X, "the graph")):
         return X
     graph = X.tocsr()
     if X.format == "coo" and graph.nnz < X.nnz:

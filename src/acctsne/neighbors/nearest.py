@@ -23,6 +23,7 @@ from acctsne.neighbors.libraries import (
 )
 from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_form, native_metric
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
+from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.progress import logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads, limited_libraries
 
@@ -263,6 +264,7 @@ def _check_count(n_neighbors: Any, most: int, name: str) -> None:
 
 def check_rows(X: Any, name: str, least: int) -> Any:
     """Check rows of data; whatever is not float32 becomes float64."""
+    check_sparse(X, name)
     # The finiteness check sums, and may overflow on the way.
     with np.errstate(over="ignore", invalid="ignore"):
         return check_array(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_matrix, issparse
 
 # Point ids are 32-bit, and a tree has up to two nodes a point.
 MAX_SAMPLES = 2**30
@@ -12,6 +13,34 @@ def check_n_samples(n_samples: int, name: str = "X") -> None:
     """Refuse more samples than ids can tell apart."""
     if n_samples > MAX_SAMPLES:
         raise ValueError(f"{name} has {n_samples} samples; at most {MAX_SAMPLES} are supported")
+
+
+def check_sparse(X: Any, name: str = "X") -> Any:
+    """Refuse a sparse matrix whose parts do not fit each other; return anything as it is.
+
+    Compiled code, SciPy's own too, reads and writes wherever the indices point.
+    """
+    if not issparse(X):
+        return X
+    try:
+        if X.format in ("csr", "csc", "bsr"):
+            X.check_format(full_check=True)
+        elif X.format == "coo":
+            _check_coordinates(X)
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{name} is a damaged sparse matrix: {error}") from error
+    return X
+
+
+def _check_coordinates(X: coo_matrix) -> None:
+    if not len(X.row) == len(X.col) == len(X.data):
+        raise ValueError(
+            f"{len(X.row)} rows, {len(X.col)} columns and {len(X.data)} values are given"
+        )
+    for coordinate, limit, what in ((X.row, X.shape[0], "row"), (X.col, X.shape[1], "column")):
+        if len(coordinate) and not 0 <= int(coordinate.min()) <= int(coordinate.max()) < limit:
+            wrong = coordinate[(coordinate < 0) | (coordinate >= limit)][0]
+            raise ValueError(f"{what} {wrong} is named; there are {limit}, counted from 0")
 
 
 def check_layout_dtype(dtype: Any) -> np.dtype[Any]:

@@ -5,9 +5,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
+from typing import Any
 
 import joblib
 from threadpoolctl import ThreadpoolController
+
+# More than any machine has; beyond, threads cost memory and bring nothing.
+MAX_THREADS = 4096
 
 
 def available_cores() -> int:
@@ -33,14 +38,53 @@ def effective_threads(n_jobs: int | None) -> int:
         raise ValueError("n_jobs == 0 has no meaning; use None or -1 for all cores, or a count")
     if n_jobs < 0:
         return max(1, available_cores() + 1 + n_jobs)
+    if n_jobs > MAX_THREADS:
+        raise ValueError(
+            f"n_jobs is {n_jobs}; at most {MAX_THREADS} threads are started. Use None or -1 for "
+            "all cores"
+        )
     return int(n_jobs)
+
+
+class _Limits:
+    """The limits in force, of all threads of this process that have set one.
+
+    The libraries have one limit a process. So the smallest one holds, and what was there before
+    comes back when the last one is lifted, in whatever order that happens.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._wanted: list[int] = []
+        self._before: Any = None
+
+    def add(self, threads: int) -> None:
+        with self._lock:
+            self._wanted.append(threads)
+            limiter = _libraries(len(sys.modules)).limit(limits=min(self._wanted))
+            if len(self._wanted) == 1:
+                self._before = limiter
+
+    def remove(self, threads: int) -> None:
+        with self._lock:
+            self._wanted.remove(threads)
+            if self._wanted:
+                _libraries(len(sys.modules)).limit(limits=min(self._wanted))
+            else:
+                self._before.restore_original_limits()
+
+
+_LIMITS = _Limits()
 
 
 @contextmanager
 def limited_libraries(threads: int) -> Iterator[None]:
     """Hold BLAS and OpenMP libraries to the same number of threads as our own stages."""
-    with _libraries(len(sys.modules)).limit(limits=threads):
+    _LIMITS.add(threads)
+    try:
         yield
+    finally:
+        _LIMITS.remove(threads)
 
 
 @lru_cache(maxsize=1)

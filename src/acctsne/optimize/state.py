@@ -1,0 +1,49 @@
+"""The state of an optimisation as plain arrays and numbers, and whether it can be gone on from."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne.files.archive import Contents
+
+# What the native optimiser's state has besides arrays.
+SCALARS = ("iterations", "relabelled_at", "friction", "work")
+
+
+def split_state(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Separate the numbers of a native state from its arrays."""
+    arrays = {name: value for name, value in state.items() if name not in SCALARS}
+    return {name: state[name] for name in SCALARS}, arrays
+
+
+def read_state(contents: Contents, n_samples: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Check a state from a file against the affinities it belongs to; ValueError if it is wrong."""
+    kind = dtype.str[1:]
+    points = contents.array("points", kind, 2)
+    dims = points.shape[1]
+    if len(points) != n_samples or not dims:
+        raise ValueError(f"points has shape {points.shape}, for {n_samples} samples")
+    state: dict[str, Any] = {"points": points}
+    for name in ("updates", "gains"):
+        state[name] = contents.array(name, kind, 2)
+        if state[name].shape != points.shape:
+            raise ValueError(f"{name} has shape {state[name].shape}; points has {points.shape}")
+    state["kept"] = contents.array("kept", kind, 2)
+    if state["kept"].size and state["kept"].shape != points.shape:
+        raise ValueError(f"kept has shape {state['kept'].shape}; points has {points.shape}")
+    state["mean"] = contents.array("mean", kind, 1)
+    if state["mean"].shape != (dims,):
+        raise ValueError(f"mean has shape {state['mean'].shape}, for {dims} dimensions")
+    state["order"] = contents.array("order", "i4", 1)
+    if not np.array_equal(np.sort(state["order"]), np.arange(n_samples)):
+        raise ValueError("order is no permutation of the samples")
+    for name in ("iterations", "relabelled_at"):
+        state[name] = contents.setting(name, int)
+        if not -1 <= state[name] < 2**62:
+            raise ValueError(f"{name} is {state[name]}")
+    for name in ("friction", "work"):
+        state[name] = float(contents.setting(name, float, int))
+        if not np.isfinite(state[name]):
+            raise ValueError(f"{name} is {state[name]}")
+    return state

@@ -1,0 +1,1 @@
+"""A fuzzer of the project's own: `make fuzz MINUTES=10`."""

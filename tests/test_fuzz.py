@@ -1,0 +1,45 @@
+"""A fixed, short part of what `make fuzz` tries: any input gives a result or a clear error."""
+
+import os
+import signal
+from functools import partial
+
+import pytest
+
+from fuzz.cases import KINDS
+from fuzz.harness import run_case
+
+SEEDS = range(12)
+
+
+def run(kind: str, seed: int) -> None:
+    KINDS[kind](seed)()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_cases(kind: str) -> None:
+    for seed in SEEDS:
+        outcome = run_case(partial(run, kind, seed))
+        assert outcome.good, f"--kinds {kind} --seed {seed} --only: {outcome.what}"
+
+
+def test_a_crash_is_noticed() -> None:
+    outcome = run_case(lambda: os.kill(os.getpid(), signal.SIGSEGV))
+    assert not outcome.good
+    assert "SIGSEGV" in outcome.what
+
+
+@pytest.mark.parametrize("error", [AttributeError("x"), KeyError("x"), ValueError("")])
+def test_internal_errors_are_noticed(error: Exception) -> None:
+    def fail() -> None:
+        raise error
+
+    assert not run_case(fail).good
+
+
+def test_a_clear_error_is_good() -> None:
+    def refuse() -> None:
+        raise ValueError("perplexity must be positive; got -1")
+
+    assert run_case(refuse).good
