@@ -256,3 +256,9 @@ text: Any = "2"
 def test_errors(call: Callable[[], Array], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200])
+def test_pca_of_sparse_data_of_any_size(size: float) -> None:
+    X = csr_matrix(np.random.default_rng(0).integers(0, 3, size=(50, 6)).astype(np.float64))
+    np.testing.assert_allclose(init.pca(X * size), init.pca(X), rtol=1e-3, atol=1e-8)

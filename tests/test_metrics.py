@@ -238,6 +238,7 @@ class TestOthers:
 
     def test_approximate_without_pynndescent(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pynndescent", None)
+        monkeypatch.setattr("acctsne.neighbors.libraries.FEW_SAMPLES", 0)
         with pytest.raises(ImportError, match=r"pip install 'acctsne\[pynndescent\]'"):
             nearest_neighbors(skewed(), 5, metric="manhattan", mode="approximate")
 
@@ -248,12 +249,28 @@ class TestOthers:
             nearest_neighbors(skewed(), 5, metric=lambda a, b: abs(a - b).sum(), mode="approximate")
 
 
+def test_few_samples_need_no_pynndescent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynndescent", None)
+    found = nearest_neighbors(skewed(), 5, metric="manhattan", mode="approximate")
+    assert (found.mode, found.recall) == ("exact", 1.0)
+
+
+@pytest.mark.filterwarnings("ignore:Data was converted to boolean")
+def test_rows_that_a_metric_is_not_defined_for() -> None:
+    X = np.random.default_rng(0).random((60, 6)) < 0.6
+    X[[7, 21]] = False
+    with pytest.raises(ValueError, match=r"for \d+ of 60 rows: .*use another metric"):
+        nearest_neighbors(X, 59, metric="sokalsneath")
+    with pytest.raises(ValueError, match=r"the metric given is not correct"):
+        TSNE(metric="sokalsneath", perplexity=19.9, init="random").fit(X)
+
+
 def test_pynndescent() -> None:
     pytest.importorskip("pynndescent")
-    X = skewed(2000, 8)
+    X = skewed(2100, 8)
     found = nearest_neighbors(X, 15, metric="manhattan", mode="approximate", random_state=0)
     assert found.mode == "approximate"
-    assert (found.indices != np.arange(2000)[:, None]).all()
+    assert (found.indices != np.arange(2100)[:, None]).all()
     all_pairs = cdist(X, X, "cityblock")
     own = np.take_along_axis(all_pairs, found.indices.astype(np.intp), axis=1)
     np.testing.assert_allclose(found.distances, own, rtol=1e-5)

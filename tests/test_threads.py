@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from acctsne import TSNE, Affinities, Embedding
+from acctsne import TSNE, Affinities, Embedding, _core
 from acctsne.runtime.threads import available_cores, effective_threads, limited_libraries
 
 Array = npt.NDArray[Any]
@@ -94,6 +94,16 @@ def test_limits_of_libraries_are_lifted_in_any_order() -> None:
     assert set(counts()) == {1}
     second.__exit__(None, None, None)
     assert counts() == before
+
+
+def test_the_simd_level_stays_during_a_call(X: Array) -> None:
+    def change(*_: Any) -> None:
+        _core.use_simd_level("baseline")
+
+    before = _core.build_info()["simd_level"]
+    with pytest.raises(RuntimeError, match="while a call is under way"):
+        TSNE(perplexity=10, callback=change).fit(X)
+    assert _core.build_info()["simd_level"] == before
 
 
 class TestOneEmbeddingInSeveralThreads:

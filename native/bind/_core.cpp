@@ -30,7 +30,16 @@ NB_MODULE(_core, m) {
   bind_optimizers(m);
   bind_quality(m);
   m.def("build_info", &build_info);
-  m.def("use_simd_level", [](const std::string& name) { use_level(name); }, "name"_a);
+  m.def(
+      "use_simd_level",
+      [](const std::string& name) {
+        // A call that began with one level's tables ends with them.
+        if (calls_under_way != 0) {
+          throw std::runtime_error("the SIMD level cannot be changed while a call is under way");
+        }
+        use_level(name);
+      },
+      "name"_a);
 }
 
 } // namespace acctsne

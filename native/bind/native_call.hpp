@@ -13,6 +13,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <span>
@@ -97,11 +98,23 @@ private:
   std::exception_ptr failure_;
 };
 
+// Calls that are under way, in all threads.
+inline std::atomic<int> calls_under_way{0};
+
+class CallUnderWay {
+public:
+  CallUnderWay() { ++calls_under_way; }
+  ~CallUnderWay() { --calls_under_way; }
+  CallUnderWay(const CallUnderWay&) = delete;
+  CallUnderWay& operator=(const CallUnderWay&) = delete;
+};
+
 // Runs body(team) without the interpreter lock on a team of its own.
 template <typename Body>
 void run_native(int threads, PythonPoll& poll, Body&& body) {
   {
     const nb::gil_scoped_release unlocked;
+    const CallUnderWay counted;
     ThreadTeam team(threads, [&poll] { return poll(); });
     try {
       body(team);

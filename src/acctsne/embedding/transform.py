@@ -14,6 +14,7 @@ from acctsne.affinities.inputs import check_arrays, check_range
 from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.nearest import query_neighbors
+from acctsne.optimize.schedule import Phase, Ramp
 from acctsne.runtime.progress import progress_bar
 
 # A new point looks at few neighbours and goes among them, as openTSNE's does: with the perplexity
@@ -21,12 +22,11 @@ from acctsne.runtime.progress import progress_bar
 # 1000 end in the same places, to 1 % of the distance moved, with learning rates from 0.025 to 1.
 PERPLEXITY = 5.0
 N_NEIGHBORS = 15
-PLACEMENT = _core.Phase(
-    iterations=250,
-    done=0,
-    exaggeration=(1.5, 1.5),
-    learning_rate=(0.1, 0.1),
-    rule="heavy_ball",
+PLACEMENT = Phase(
+    name="placement",
+    end=250,
+    exaggeration=Ramp.constant(1.5),
+    learning_rate=Ramp.constant(0.1),
     momentum=0.8,
     max_step=0.25,
 )
@@ -98,7 +98,7 @@ def place_new_points(
         weights,
         _weighted_medians(positions[indices], weights),
         engine.native(positions.shape[1]),
-        PLACEMENT,
+        PLACEMENT.native(PLACEMENT.end, 0),
         threads=threads,
         progress=progress,
     )

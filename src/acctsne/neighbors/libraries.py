@@ -17,6 +17,10 @@ from acctsne.runtime.threads import limited_libraries
 # Up to here "auto" compares all pairs; beyond, it prefers pynndescent if that is installed.
 MODERATE_SAMPLES = 50_000
 
+# Up to so many samples, comparing all pairs takes less time than compiling pynndescent's loops,
+# which is done once a process and takes some 20 s.
+FEW_SAMPLES = 2000
+
 # scikit-learn's words.
 NOT_CORRECT = "All distances should be positive, the metric given is not correct"
 BAD_METRIC = f"{NOT_CORRECT}: it gave a distance that is negative or not finite"
@@ -56,16 +60,48 @@ def library_neighbors(
                 X.shape[0],
                 ": pip install 'acctsne[pynndescent]'" if shared else ", but not for this metric",
             )
+    if mode == "approximate":
+        _check_approximate(metric)
+        mode = "exact" if X.shape[0] <= FEW_SAMPLES else mode
     with limited_libraries(settings.threads):
         exact = _ScikitLearn(X, settings)
         if mode == "exact":
-            return *exact.neighbors(), "exact", 1.0
+            indices, distances = exact.neighbors()
+            _check_distances(distances)
+            return indices, distances, "exact", 1.0
         indices, distances = _by_pynndescent(X, settings, exact)
+        _check_distances(distances)
         sample = sample_rows(X.shape[0], settings.random)
         # The sample itself is one of the first k + 1, or as near as they are.
         limits = exact.query(X[sample], settings.n_neighbors + 1)[1][:, -1:]
         recall = float((distances[sample] <= limits * (1 + 1e-6)).mean())
     return indices, distances, "approximate", recall
+
+
+def _check_distances(distances: npt.NDArray[Any]) -> None:
+    """Refuse what a metric gives for rows that it is not defined for."""
+    wrong = ~(np.isfinite(distances) & (distances >= 0)).all(axis=1)
+    if wrong.any():
+        rows = np.flatnonzero(wrong)
+        named = ", ".join(map(str, rows[:3])) + (", ..." if len(rows) > 3 else "")
+        raise ValueError(
+            f"{BAD_METRIC}, for {len(rows)} of {len(distances)} rows: {named}. Remove them or use "
+            "another metric"
+        )
+
+
+def _check_approximate(metric: Any) -> None:
+    """Check that pynndescent is there and serves the metric."""
+    if isinstance(metric, str) and metric not in SHARED_METRICS:
+        raise ValueError(
+            f"mode='approximate' does not serve metric={metric!r}; it does serve "
+            f"{', '.join(sorted(SHARED_METRICS))}. Use mode='exact'"
+        )
+    if callable(metric) and not _is_compiled(metric):
+        raise ValueError(
+            "mode='approximate' needs a metric compiled with numba.njit; use mode='exact' for "
+            f"{metric!r}"
+        )
 
 
 class CheckedMetric:
@@ -145,16 +181,6 @@ def _by_pynndescent(
     X: Any, settings: SearchSettings, exact: _ScikitLearn
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     k, metric = settings.n_neighbors, settings.metric
-    if isinstance(metric, str) and metric not in SHARED_METRICS:
-        raise ValueError(
-            f"mode='approximate' does not serve metric={metric!r}; it does serve "
-            f"{', '.join(sorted(SHARED_METRICS))}. Use mode='exact'"
-        )
-    if callable(metric) and not _is_compiled(metric):
-        raise ValueError(
-            "mode='approximate' needs a metric compiled with numba.njit; use mode='exact' for "
-            f"{metric!r}"
-        )
     try:
         from pynndescent import NNDescent
     except ImportError as error:

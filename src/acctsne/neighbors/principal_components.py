@@ -120,15 +120,20 @@ class _CentredRows:
             return np.asarray(block @ axes - self._center @ axes)
         return np.asarray((block - self._center.astype(block.dtype)) @ axes.astype(block.dtype))
 
+    def _scaled(self, block: Any) -> Any:
+        # Divided, not multiplied by an inverse, which overflows where the data is subnormal.
+        scaled = block.astype(np.float64)
+        values = scaled.data if issparse(scaled) else scaled
+        np.divide(values, self._divisor, out=values)
+        return scaled
+
     def _for_blocks(self, function: Callable[[Any], Any], step: int = 1) -> Iterator[Any]:
         """Apply a function to blocks of every `step`-th row; results come in their order."""
         X = self._X[::step] if step > 1 else self._X
 
         def at(start: int) -> Any:
             block = X[start : start + BLOCK_ROWS]
-            return function(
-                block if self._divisor == 1.0 else block.astype(np.float64) / self._divisor
-            )
+            return function(block if self._divisor == 1.0 else self._scaled(block))
 
         return self._pool.map(at, range(0, X.shape[0], BLOCK_ROWS))
 
