@@ -45,7 +45,7 @@ def growth() -> None:
         random_state=0, callback_every=10, callback=lambda i, _, Y: moments.update({i + 1: Y})
     ).fit(X)
     figure = Figure(figsize=(9, 6), layout="constrained")
-    for ax, moment in zip(figure.subplots(2, 3).flat, (20, 30, 70, 80, 100, 1000), strict=True):
+    for ax, moment in zip(figure.subplots(2, 3).flat, (10, 20, 30, 50, 80, 150), strict=True):
         plot.scatter(
             moments[moment], y, ax=ax, names=False, legend=False, title=f"iteration {moment}"
         )

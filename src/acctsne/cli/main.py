@@ -40,8 +40,8 @@ PAGES = (".html",)
 MOVIES = (".gif", ".mp4", ".html")
 ARCHIVES = (".npz",)
 
-# Iterations between two frames of a movie: a hundred frames for a fit of the usual length.
-FRAME_EVERY = 10
+# Iterations between two frames of a movie: fifty frames for a fit of the usual length.
+FRAME_EVERY = 4
 
 # Iterations between two checkpoints. Each is as large as the affinities, a gigabyte for a million
 # samples: writing it should take little of the time.

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.io
 from scipy.sparse import csr_matrix, issparse, load_npz
 
+from acctsne.files.matrix_market import read_matrix_market, write_matrix_market
 from acctsne.files.replacing import DataError, replacing, reserve
 from acctsne.files.tables import (
     LABEL_NAMES,
@@ -351,15 +351,11 @@ def _write_arrow(beside: Path, Y: Array, labels: Array | None, _source: PathLike
 
 def _read_mtx(path: Path, _: Wanted) -> Data:
     with _unreadable(path):
-        return Data(check_sparse(scipy.io.mmread(path)))
+        return Data(read_matrix_market(path))
 
 
 def _write_mtx(beside: Path, Y: Array, _labels: Array | None, _source: PathLike | None) -> None:
-    # Column by column, as the format has it. SciPy's writer does not notice a full disk.
-    digits = 9 if Y.dtype == np.float32 else 17
-    with open(beside, "w", encoding="ascii") as file:
-        file.write(f"%%MatrixMarket matrix array real general\n{Y.shape[0]} {Y.shape[1]}\n")
-        np.savetxt(file, Y.T.reshape(-1), fmt=f"%.{digits}g")
+    write_matrix_market(beside, Y)
 
 
 def _only_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> tuple[str, npt.NDArray[Any]]:
