@@ -2,8 +2,10 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import scipy.io
 from scipy.sparse import coo_matrix, random_array
@@ -35,7 +37,7 @@ def test_sparse_ones_are_read_as_scipy_reads_them(
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dense_ones_go_there_and_back(tmp_path: Path, dtype: type) -> None:
-    X = np.random.default_rng(0).normal(size=(7, 3)).astype(dtype)
+    X: npt.NDArray[Any] = np.random.default_rng(0).normal(size=(7, 3)).astype(dtype)
     path = tmp_path / "x.mtx"
     write_matrix_market(path, X)
     np.testing.assert_array_equal(read_matrix_market(path).astype(dtype), X)

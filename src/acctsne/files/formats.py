@@ -278,8 +278,12 @@ def _read_npy(path: Path, _: Wanted) -> Data:
 
 
 def _write_npy(beside: Path, Y: Array, _labels: Array | None, _source: PathLike | None) -> None:
+    # Not by np.save, whose last write of a small array is not looked at.
+    contiguous = np.ascontiguousarray(Y)
     with open(beside, "wb") as file:
-        np.save(file, Y)
+        header = np.lib.format.header_data_from_array_1_0(contiguous)
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(contiguous.data)
 
 
 def _read_npz(path: Path, wanted: Wanted) -> Data:

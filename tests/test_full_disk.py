@@ -1,0 +1,101 @@
+"""Files that cannot be written whole: the old one stays, the error names it, nothing crashes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from acctsne import Affinities, Embedding
+
+# As a full disk does, the limit stops a file in the midst of a write.
+CHILD = """
+import contextlib, io, json, resource, signal, sys
+from acctsne.cli import main
+import anndata, h5py, pyarrow.parquet, matplotlib.figure
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, resource.RLIM_INFINITY))
+results = []
+for arguments in json.loads(sys.argv[1]):
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        code = main(arguments)
+    results.append([code, said.getvalue()])
+print(json.dumps(results))
+"""
+OLD = b"what was there before"
+
+OUTPUTS = [
+    ("-o", "map.npy"),
+    ("-o", "map.npz"),
+    ("-o", "map.csv"),
+    ("-o", "map.tsv"),
+    ("-o", "map.parquet"),
+    ("-o", "map.feather"),
+    ("-o", "map.h5ad"),
+    ("-o", "map.mtx"),
+    ("--map", "fit.npz"),
+    ("--plot", "map.png"),
+    ("--html", "map.html"),
+    ("--movie", "map.gif"),
+    ("--checkpoint", "kept.npz"),
+]
+
+
+@pytest.fixture(scope="module", name="full")
+def full_disk(
+    tmp_path_factory: pytest.TempPathFactory, X: npt.NDArray[np.float64]
+) -> tuple[Path, dict[str, tuple[int, str]]]:
+    """Try to write everything where files may not grow; returns what was said, by name."""
+    folder = tmp_path_factory.mktemp("full")
+    np.save(folder / "data.npy", X[:100])
+    commands = []
+    for option, name in OUTPUTS:
+        more = ["-o", "other.npy", "--checkpoint-every", "50"]
+        if option != "--checkpoint":
+            (folder / name).write_bytes(OLD)
+            more = []
+        settings = ["--perplexity", "5", "--max-iter", "250", "--quiet"]
+        commands.append(["embed", "data.npy", option, name, *more, *settings])
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, json.dumps(commands)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    results: list[Any] = json.loads(done.stdout.splitlines()[-1])
+    return folder, {name: tuple(r) for (_, name), r in zip(OUTPUTS, results, strict=True)}
+
+
+@pytest.mark.parametrize(("option", "name"), OUTPUTS)
+def test_the_old_file_stays(
+    full: tuple[Path, dict[str, tuple[int, str]]], option: str, name: str
+) -> None:
+    folder, results = full
+    code, said = results[name]
+    assert code == 1, said
+    assert "Traceback" not in said
+    last = said.strip().splitlines()[-1]
+    assert name in last
+    assert "cannot be written: " in last
+    if option == "--checkpoint":
+        assert not (folder / name).exists()
+    else:
+        assert (folder / name).read_bytes() == OLD
+    assert not list(folder.glob(".*part*"))
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, P: Affinities) -> None:
+    path = tmp_path / "absent" / "map.npz"
+    with pytest.raises(OSError, match=r"map\.npz cannot be written: No such file or directory"):
+        Embedding(P, "random", random_state=0).save(path)
