@@ -1,6 +1,7 @@
 // The gradient descent as a Python class for each precision.
 #include "affinities/symmetrize.hpp"
 #include "bind/conditional.hpp"
+#include "bind/csr.hpp"
 #include "bind/native_call.hpp"
 #include "optimize/loop.hpp"
 #include "optimize/place.hpp"
@@ -56,20 +57,9 @@ public:
                  Input2<Real> initial, const RepulsionOptions& options, int threads)
       : rows_(initial.shape(0)), dims_(initial.shape(1)) {
     require_dims(options);
-    require(rows_ >= 1 && offsets.shape(0) == rows_ + 1, "P and the layout differ in rows");
-    const EdgeId* first = offsets.data();
-    const auto edges = static_cast<EdgeId>(columns.shape(0));
-    require(first[0] == 0 && first[rows_] == edges && values.shape(0) == columns.shape(0) &&
-                std::is_sorted(first, first + rows_ + 1),
-            "P's offsets do not fit its columns");
-    require(
-        std::all_of(columns.data(), columns.data() + edges,
-                    [this](PointId j) { return j >= 0 && static_cast<std::size_t>(j) < rows_; }),
-        "a column of P is out of range");
+    const CsrView<Real> matrix = csr_of(offsets, columns, values, rows_);
     run_native(threads, [&](ThreadTeam& team) {
-      MatrixRows<Real> P({{offsets.data(), rows_ + 1},
-                          {columns.data(), columns.shape(0)},
-                          {values.data(), values.shape(0)}});
+      MatrixRows<Real> P(matrix);
       optimizer_ = make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, team);
     });
   }

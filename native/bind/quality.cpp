@@ -1,5 +1,5 @@
 // The referee's functions: exact sums, and a method's forces to compare with them.
-#include "acctsne/csr.hpp"
+#include "bind/csr.hpp"
 #include "bind/native_call.hpp"
 #include "forces/repulsive.hpp"
 #include "forces/repulsive_exact.hpp"
@@ -77,23 +77,11 @@ nb::tuple repulsion(Input2<Real> Y, const RepulsionOptions& options, int threads
 
 double exact_kl_of(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<double> values,
                    Input2<double> Y, const OutputKernel& output_kernel, int threads) {
-  const std::size_t rows = Y.shape(0);
-  require(rows >= 1 && Y.shape(1) >= 1 && offsets.shape(0) == rows + 1,
-          "P and the embedding differ in rows");
-  const EdgeId* first = offsets.data();
-  const auto edges = static_cast<EdgeId>(columns.shape(0));
-  require(first[0] == 0 && first[rows] == edges && values.shape(0) == columns.shape(0) &&
-              std::is_sorted(first, first + rows + 1),
-          "P's offsets do not fit its columns");
-  require(std::all_of(columns.data(), columns.data() + edges,
-                      [rows](PointId j) { return j >= 0 && static_cast<std::size_t>(j) < rows; }),
-          "a column of P is out of range");
+  require(Y.shape(1) >= 1, "an embedding has at least 1 dimension");
+  const CsrView<double> P = csr_of(offsets, columns, values, Y.shape(0));
   double kl = 0;
   run_native(threads, [&](ThreadTeam& team) {
-    kl = exact_kl({{offsets.data(), rows + 1},
-                   {columns.data(), columns.shape(0)},
-                   {values.data(), values.shape(0)}},
-                  Y.data(), static_cast<int>(Y.shape(1)), output_kernel, team);
+    kl = exact_kl(P, Y.data(), static_cast<int>(Y.shape(1)), output_kernel, team);
   });
   return kl;
 }
