@@ -17,7 +17,7 @@ PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 
 .PHONY: demo test docs native-test python-test lint types format asan tsan tidy coverage check-all \
-  benchmark-smoke fuzz test-versions clean help
+  benchmark-smoke fuzz soak test-versions clean help
 
 help:
 	@sed -n '1,4p' Makefile
@@ -82,6 +82,10 @@ MINUTES ?= 10
 SEED ?= 0
 fuzz: build/installed
 	$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
+
+# Kills and many fits: minutes.
+soak: build/installed
+	$(BIN)/python tests/soak.py
 
 # What the tests reach: of Python, and of the native core by its own tests.
 coverage: build/installed

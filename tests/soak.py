@@ -1,0 +1,85 @@
+"""What takes minutes to see: `make soak`.
+
+A checkpointed fit that is killed at random moments, again and again, ends at the same bits; and
+hundreds of fits leave no memory, files or threads behind.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from tqdm import tqdm
+
+from acctsne import TSNE
+
+KILLS = 30
+FITS = 300
+# What the allocator may keep of one fit, and the interpreter gather.
+SPARE_BYTES = 8 << 20
+
+
+def killed(folder: Path) -> str:
+    """Kill a command until it was killed often enough, then let it end."""
+    np.save(folder / "data.npy", load_digits().data[:600])
+    command = [sys.executable, "-m", "acctsne", "embed", "data.npy", "-o", "map.npy", "--quiet"]
+    command += ["--tol", "0", "--max-iter", "3000", "--min-grad-norm", "0", "--threads", "2"]
+    command += ["--n-iter-without-progress", "3000"]
+    whole = time.monotonic()
+    subprocess.run(command, cwd=folder, check=True)
+    whole = time.monotonic() - whole
+    expected = (folder / "map.npy").read_bytes()
+    (folder / "map.npy").unlink()
+    chance = random.Random(0)
+    resumable = [*command, "--checkpoint", "fit.npz", "--checkpoint-every", "40", "--resume"]
+    kills = 0
+    for _ in tqdm(range(KILLS), unit="kill"):
+        with subprocess.Popen(resumable, cwd=folder) as running:
+            time.sleep(chance.uniform(0.2, 1.0) * whole)
+            running.send_signal(signal.SIGKILL)
+        kills += running.returncode == -signal.SIGKILL
+        if (folder / "map.npy").exists():  # it was done before
+            if (folder / "map.npy").read_bytes() != expected:
+                sys.exit("a killed fit ended at other bits")
+            (folder / "map.npy").unlink()
+    subprocess.run(resumable, cwd=folder, check=True)
+    if (folder / "map.npy").read_bytes() != expected:
+        sys.exit("a killed fit ended at other bits")
+    return f"killed {kills} times, the same bits"
+
+
+def left_behind() -> str:
+    """Fit again and again; see what grows."""
+    X = load_digits().data[:500]
+
+    def resources() -> tuple[int, int, int]:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return (
+            pages * os.sysconf("SC_PAGE_SIZE"),
+            len(os.listdir("/proc/self/fd")),
+            len(os.listdir("/proc/self/task")),
+        )
+
+    for method in ("barnes_hut", "fft", "exact") * 5:
+        TSNE(perplexity=10, max_iter=250, method=method).fit(X)
+    before = resources()
+    for fit in tqdm(range(FITS), unit="fit"):
+        method = ("barnes_hut", "fft", "exact")[fit % 3]
+        tsne = TSNE(perplexity=10, max_iter=250, method=method, random_state=fit).fit(X)
+        tsne.transform(X[:20] + 0.5)
+    after = resources()
+    if after[0] > before[0] + SPARE_BYTES or after[1:] != before[1:]:
+        sys.exit(f"bytes, files, threads: {before} before {FITS} fits, {after} after")
+    return f"{FITS} fits: {(after[0] - before[0]) / 1e6:+.1f} MB, no file and no thread more"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        print(killed(Path(name)))
+    print(left_behind())
