@@ -14,7 +14,7 @@ below that of a random start; so does the spectral layout, with several times th
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix, diags_array
+from scipy.sparse import csr_matrix, diags
 
 from acctsne.affinities.affinities import csr_arrays
 from acctsne.affinities.forms import Matrix
@@ -53,7 +53,7 @@ def _two_steps(P: csr_matrix, sample: npt.NDArray[np.intp]) -> csr_matrix:
     degrees = np.asarray(P.sum(axis=1, dtype=np.float64)).ravel()
     # P D^-1 P is symmetric; a point without neighbours leads nowhere.
     inverse = np.divide(1.0, degrees, where=degrees > 0, out=np.zeros_like(degrees))
-    joint = csr_matrix(rows @ diags_array(inverse) @ rows.T)
+    joint = csr_matrix(rows @ diags(inverse) @ rows.T)
     joint.setdiag(0.0)
     joint.eliminate_zeros()
     total = float(joint.sum())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix, diags_array
+from scipy.sparse import csr_matrix, diags
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh, lobpcg
 
@@ -84,7 +84,7 @@ def _coordinates_of_part(matrix: csr_matrix, n_components: int) -> npt.NDArray[n
     # itself, D^-1/2 v, are constant for the largest, 1.
     degrees = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
     roots = np.sqrt(degrees)
-    scaling = diags_array(1.0 / roots)
+    scaling = diags(1.0 / roots)
     walk = (scaling @ matrix @ scaling).astype(np.float64)
     if n <= max(FEW_POINTS, 2 * wanted + 2):
         vectors = np.linalg.eigh(walk.toarray())[1][:, -wanted - 1 : -1]
