@@ -176,7 +176,8 @@ void Tree<Real, Dims>::place_subtrees(ThreadTeam& team) {
     const Subtree& subtree = subtrees_[static_cast<std::size_t>(s)];
     const Node<Real, Dims>* from = built_.data() + 2 * static_cast<std::size_t>(subtree.begin);
     for (NodeId i = 0; i < subtree.count; ++i) {
-      Node<Real, Dims>& node = nodes_[static_cast<std::size_t>(subtree.first + i)];
+      Node<Real, Dims>& node =
+          nodes_[static_cast<std::size_t>(subtree.first) + static_cast<std::size_t>(i)];
       node = from[i];
       node.skip += subtree.first;
     }
