@@ -46,7 +46,7 @@ struct RowResult {
 };
 
 RowResult search_row(Row& row, Size neighbors, double target_entropy) {
-  const auto gaussian_row = kernels().gaussian_row;
+  const auto gaussian_row = kernels().perplexity.gaussian_row;
   const auto padded = static_cast<Size>(row.distances.size());
 
   // The two ends that the entropy can come near: uniform over the nearest (beta to infinity) and

@@ -114,9 +114,9 @@ public:
                           to_numpy(optimizer_->repulsive(), {rows_, dims_}), optimizer_->z());
   }
 
-  void rest() {
+  void reset_momentum() {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
-    optimizer_->rest();
+    optimizer_->reset_momentum();
   }
 
   void hold(const std::optional<Input1<std::uint8_t>>& fixed) {
@@ -282,7 +282,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
       .def_prop_ro("kl_of_one_place", &Bound::kl_of_one_place)
       .def("forces", &Bound::forces, "threads"_a)
-      .def("rest", &Bound::rest)
+      .def("reset_momentum", &Bound::reset_momentum)
       .def("hold", &Bound::hold, "fixed"_a.noconvert().none())
       .def("state", &Bound::state)
       .def("restore", &Bound::restore, "points"_a.noconvert(), "updates"_a.noconvert(),

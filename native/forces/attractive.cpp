@@ -17,7 +17,7 @@ static_assert(kEdgeBlockRows % kRowsPerTask == 0);
 template <typename Real>
 void attractive_forces(const Edges<Real>& edges, const Real* points, int dims, Real* force,
                        ThreadTeam& team) {
-  const auto kernel = kernels().of<Real>().attractive_rows.of(dims);
+  const auto kernel = kernels().attractive.of<Real>().attractive_rows.of(dims);
   const EdgeView<Real> view = edges.view();
   parallel_for(team, view.rows, kRowsPerTask,
                [&](Size begin, Size end) { kernel(dims, view, points, begin, end, force); });
@@ -26,7 +26,7 @@ void attractive_forces(const Edges<Real>& edges, const Real* points, int dims, R
 template <typename Real>
 double cross_entropy(const Edges<Real>& edges, const Real* points, int dims,
                      std::vector<double>& partials, ThreadTeam& team) {
-  const auto kernel = kernels().of<Real>().cross_entropy_rows.of(dims);
+  const auto kernel = kernels().attractive.of<Real>().cross_entropy_rows.of(dims);
   const EdgeView<Real> view = edges.view();
   return parallel_sum(team, view.rows, kEdgeBlockRows, partials,
                       [&](Size begin, Size end) { return kernel(dims, view, points, begin, end); });

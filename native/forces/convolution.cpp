@@ -42,7 +42,7 @@ double cosine(int node, Size k, Size half_length) {
 template <typename Real>
 void GridConvolution<Real>::prepare(KernelPart part, const Size (&nodes)[2], double step,
                                     ThreadTeam& team) {
-  const RealKernels<Real>& kernel = kernels().of<Real>();
+  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
   const auto reach = static_cast<Size>(std::ceil(kNearReach / step));
   Size lengths[2];
   Size room[2]; // the most nodes that these lengths allow
@@ -92,7 +92,7 @@ void GridConvolution<Real>::clear(ThreadTeam& team) {
 
 template <typename Real>
 void GridConvolution<Real>::run(ThreadTeam& team) {
-  const RealKernels<Real>& kernel = kernels().of<Real>();
+  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
   const Size rows_at_once = 2 * kernel.lanes;
   const Size row_sets = chunk_count(nodes_[1], rows_at_once);
   const Size row_size = 2 * kernel.lanes; // of one row in a slab
@@ -116,7 +116,7 @@ void GridConvolution<Real>::run(ThreadTeam& team) {
 template <typename Real>
 void GridConvolution<Real>::compute_spectrum(ThreadTeam& team) {
   // In double whatever Real is: high frequencies are 1e-5 of the lowest.
-  const RealKernels<double>& kernel = kernels().of<double>();
+  const GridKernels<double>& kernel = kernels().grid.of<double>();
   const Size half[2] = {tables_[0]->length() / 2, tables_[1]->length() / 2};
   const FftTables<double> along_x(2 * half[0]);
   const FftTables<double> along_y(2 * half[1]);
@@ -164,7 +164,7 @@ void GridConvolution<Real>::compute_spectrum(ThreadTeam& team) {
                           scratch.data() + static_cast<std::size_t>(worker) * worker_scratch);
   });
 
-  const Size lanes = kernels().of<Real>().lanes;
+  const Size lanes = kernels().grid.of<Real>().lanes;
   const Size kernel_slab = (half[1] + 1) * lanes;
   kernel_spectrum_.assign(static_cast<std::size_t>(slabs_ * kernel_slab), Real(0));
   // Each row's contribution to the inverse transform at the nodes (m, n), m and n up to 3.

@@ -65,6 +65,7 @@ template <typename Real>
 std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const PointId> order,
                                        bool half, ThreadTeam& team) {
   const std::vector<PointId> label = labels(order, team);
+  const AttractiveKernels<Real>& kernel = kernels().attractive.of<Real>();
   std::vector<Row<Real>> rows(static_cast<std::size_t>(team.size()));
   const auto blocks = static_cast<std::size_t>(chunk_count(P.rows(), kJointBlockRows));
   std::vector<double> entropies(blocks, 0);
@@ -76,8 +77,8 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
     take_row(given, label, row);
     next.count_row(label[static_cast<std::size_t>(given.row)], row.columns);
     const auto block = static_cast<std::size_t>(given.row / kJointBlockRows);
-    entropies[block] += kernels().of<Real>().negative_entropy(
-        given.values.data(), static_cast<Size>(given.values.size()));
+    entropies[block] +=
+        kernel.negative_entropy(given.values.data(), static_cast<Size>(given.values.size()));
     double sum = 0;
     for (const Real value : given.values) {
       largest[block] = std::max(largest[block], value);
@@ -87,7 +88,7 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
   });
   negative_entropy_ = std::accumulate(entropies.begin(), entropies.end(), 0.0);
 
-  const auto to_half = half ? kernels().of<Real>().to_half : nullptr;
+  const auto to_half = half ? kernel.to_half : nullptr;
   half_scale_ =
       to_half == nullptr ? Real(0) : half_scale(*std::max_element(largest.begin(), largest.end()));
   next.make_room(to_half != nullptr ? sizeof(std::uint16_t) : sizeof(Real));
@@ -232,7 +233,7 @@ void Edges<Real>::merge_parts(Size i, const std::vector<PointId>& label, Row<Val
 
 template <typename Real>
 void Edges<Real>::Store::count_row(Size i, std::span<const PointId> columns) {
-  const EdgeId lanes = kernels().of<Real>().edge_lanes;
+  const EdgeId lanes = kernels().attractive.of<Real>().edge_lanes;
   const auto padded = [lanes](EdgeId count) { return (count + lanes - 1) / lanes * lanes; };
   const Size window = window_of(i, rows());
   EdgeId count = 0;
@@ -291,7 +292,7 @@ void Edges<Real>::Part<Column>::make_room(std::size_t value_bytes) {
 template <typename Real>
 template <typename Value>
 void Edges<Real>::Row<Value>::resize(std::size_t edges) {
-  const auto lanes = static_cast<std::size_t>(kernels().of<Real>().edge_lanes);
+  const auto lanes = static_cast<std::size_t>(kernels().attractive.of<Real>().edge_lanes);
   columns.resize(edges);
   values.resize((edges + lanes - 1) / lanes * lanes);
 }

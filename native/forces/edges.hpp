@@ -6,7 +6,7 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "affinities/joint_rows.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/attractive.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -55,7 +55,8 @@ double RepulsiveField<Real, Dims>::at(const Real* u, Real* force) const {
       return grid_.at(u, force);
     }
   }
-  const auto& kernel = std::get<Dims - 1>(kernels().of<Real>().repulsive(exponent_).push_position);
+  const auto& kernel =
+      std::get<Dims - 1>(kernels().tree.of<Real>().forces(exponent_).push_position);
   return kernel(tree_.view(), u, accept_, static_cast<Real>(exponent_), force);
 }
 

@@ -12,7 +12,7 @@ namespace acctsne {
 template <typename Real>
 void ExactRepulsion<Real>::take_points(const Real* points, Size count, ThreadTeam& team) {
   count_ = count;
-  const Size stride = count + kernels().of<Real>().lanes;
+  const Size stride = count + kernels().all_pairs.of<Real>().lanes;
   coordinates_.resize(static_cast<std::size_t>(stride * dims_));
   axes_.resize(static_cast<std::size_t>(dims_));
   for (int axis = 0; axis < dims_; ++axis) {
@@ -29,7 +29,7 @@ void ExactRepulsion<Real>::take_points(const Real* points, Size count, ThreadTea
 template <typename Real>
 double ExactRepulsion<Real>::at(const Real* y, Real* force) const {
   std::vector<double> sums(axes_.size());
-  const double z = kernels().of<Real>().repulsive(exponent_).range.of(dims_)(
+  const double z = kernels().all_pairs.of<Real>().range(dims_, exponent_)(
       dims_, axes_.data(), 0, count_, y, static_cast<Real>(exponent_), sums.data());
   for (std::size_t axis = 0; axis < sums.size(); ++axis) {
     force[axis] = static_cast<Real>(sums[axis]);
@@ -43,7 +43,7 @@ double ExactRepulsion<Real>::run(const Real* points, Size count, Size rows, RowO
                                  Real* force, double* z, ThreadTeam& team) {
   take_points(points, count, team);
   sums_.resize(static_cast<std::size_t>(rows * dims_));
-  const auto kernel = kernels().of<Real>().repulsive(exponent_).range.of(dims_);
+  const auto kernel = kernels().all_pairs.of<Real>().range(dims_, exponent_);
   const auto exponent = static_cast<Real>(exponent_);
   // About a million pairs a task.
   const Size rows_per_chunk = std::clamp<Size>(1'000'000 / std::max<Size>(count, 1), 1, 1024);

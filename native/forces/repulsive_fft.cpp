@@ -124,7 +124,7 @@ bool FftRepulsion<Real, Dims>::covers(const Real* y) const {
 template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::at(const Real* y, Real* force) const {
   constexpr PointId kOnly = 0;
-  const auto kernel = kernels().of<Real>().gather_points[Dims - 1];
+  const auto kernel = kernels().grid.of<Real>().gather_points[Dims - 1];
   return kernel(outside_geometry_, y, &kOnly, 1, fine_.column(0), force) +
          missing_potential() * static_cast<double>(ids_.size());
 }
@@ -202,7 +202,7 @@ void FftRepulsion<Real, Dims>::sort_into_strips(const Real* points, Size count, 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::spread(const Real* points, ThreadTeam& team) {
   fine_.clear(team);
-  const auto kernel = kernels().of<Real>().spread_points[Dims - 1];
+  const auto kernel = kernels().grid.of<Real>().spread_points[Dims - 1];
   const Size strips = static_cast<Size>(strip_starts_.size()) - 1;
   for (Size parity = 0; parity < 2; ++parity) {
     team.for_chunks((strips - parity + 1) / 2, [&](Size chunk, int) {
@@ -221,7 +221,7 @@ void FftRepulsion<Real, Dims>::spread(const Real* points, ThreadTeam& team) {
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::spread_in_parts(const Real* points, Size strip, Size begin,
                                                Size end) {
-  const auto kernel = kernels().of<Real>().spread_points[Dims - 1];
+  const auto kernel = kernels().grid.of<Real>().spread_points[Dims - 1];
   // A point's four columns may reach into the next strip.
   const Size first = strip * kStripColumns;
   const Size columns = std::min(kStripColumns + 3, fine_.nodes(0) - first);
@@ -254,7 +254,7 @@ void FftRepulsion<Real, Dims>::convolve(ThreadTeam& team) {
 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::coarsen(ThreadTeam& team) {
-  const RealKernels<Real>& kernel = kernels().of<Real>();
+  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
   constexpr Size kZeros = 3 * kCoarseness; // before a line
   team.for_chunks(coarse_.nodes(0), [&](Size x, int worker) {
     Real* line = lines_.data() + worker * line_size_;
@@ -277,7 +277,7 @@ void FftRepulsion<Real, Dims>::coarsen(ThreadTeam& team) {
 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::add_far_potential(ThreadTeam& team) {
-  const RealKernels<Real>& kernel = kernels().of<Real>();
+  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
   parallel_for(team, coarse_.nodes(0), 8, [&](Size begin, Size end) {
     for (Size x = begin; x < end; ++x) {
       kernel.refine_line(coarse_.column(x), coarse_.nodes(1) - 3, lines_.data() + x * line_size_);
@@ -298,7 +298,7 @@ void FftRepulsion<Real, Dims>::add_far_potential(ThreadTeam& team) {
 
 template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::gather(const Real* points, Real* force, ThreadTeam& team) {
-  const auto kernel = kernels().of<Real>().gather_points[Dims - 1];
+  const auto kernel = kernels().grid.of<Real>().gather_points[Dims - 1];
   return parallel_sum(
       team, static_cast<Size>(ids_.size()), kPointsPerChunk, partials_, [&](Size begin, Size end) {
         return kernel(geometry_, points, ids_.data() + begin, end - begin, fine_.column(0), force);

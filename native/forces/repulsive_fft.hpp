@@ -4,7 +4,7 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "forces/convolution.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/grid.hpp"
 
 #include <vector>
 

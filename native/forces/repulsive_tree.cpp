@@ -182,7 +182,7 @@ template <typename Real, int Dims>
 void TreeRepulsion<Real, Dims>::make_lists(ThreadTeam& team) {
   lists_.resize(groups_.size());
   const TreeView<Real, Dims> view = tree_.view();
-  const auto list_sources = std::get<Dims - 1>(kernels().of<Real>().list_sources);
+  const auto list_sources = std::get<Dims - 1>(kernels().tree.of<Real>().list_sources);
   parallel_for(team, static_cast<Size>(groups_.size()), kGroupsPerChunk, [&](Size begin, Size end) {
     for (auto g = static_cast<std::size_t>(begin); g < static_cast<std::size_t>(end); ++g) {
       list_sources(view, groups_[g], accept_, 0, lists_[g]);
@@ -194,8 +194,8 @@ template <typename Real, int Dims>
 double TreeRepulsion<Real, Dims>::push_groups(Real* force, ThreadTeam& team) {
   const TreeView<Real, Dims> view = tree_.view();
   const auto exponent = static_cast<Real>(exponent_);
-  const auto list_sources = std::get<Dims - 1>(kernels().of<Real>().list_sources);
-  const auto push = std::get<Dims - 1>(kernels().of<Real>().repulsive(exponent_).push_group);
+  const auto list_sources = std::get<Dims - 1>(kernels().tree.of<Real>().list_sources);
+  const auto push = std::get<Dims - 1>(kernels().tree.of<Real>().forces(exponent_).push_group);
   const auto clear = [&](PointGroup group) {
     for (PointId i = group.begin; i < group.end; ++i) {
       std::fill_n(force + Size{view.order[i]} * Dims, Dims, Real(0));

@@ -80,13 +80,13 @@ inline typename EdgeSimd<Real>::Vec load_values(const Value* values) {
 
 // A point y seen from the other ends of kLanes of its edges.
 template <typename Real, int Dims>
-struct Ends {
+struct EdgeVectors {
   using S = EdgeSimd<Real>;
   typename S::Vec difference[Dims];
   typename S::Vec one_plus_d2 = S::splat(1);
 
   template <typename Column>
-  Ends(int, const Real* y, const Real* points, const Column* columns) {
+  EdgeVectors(int, const Real* y, const Real* points, const Column* columns) {
     load_points<Real, Dims>(points, columns, difference);
     for (int axis = 0; axis < Dims; ++axis) {
       difference[axis] = y[axis] - difference[axis];
@@ -98,13 +98,13 @@ struct Ends {
 // The differences of any number of axes fill no fixed number of vectors: who needs them takes them
 // from the points.
 template <typename Real>
-struct Ends<Real, kAnyDims> {
+struct EdgeVectors<Real, kAnyDims> {
   using S = EdgeSimd<Real>;
   const Real* point[S::kLanes];
   typename S::Vec one_plus_d2 = S::splat(1);
 
   template <typename Column>
-  Ends(int dims, const Real* y, const Real* points, const Column* columns) {
+  EdgeVectors(int dims, const Real* y, const Real* points, const Column* columns) {
     for (int lane = 0; lane < S::kLanes; ++lane) {
       point[lane] = points + static_cast<Size>(columns[lane]) * dims;
       Real d2 = 0;
@@ -117,7 +117,7 @@ struct Ends<Real, kAnyDims> {
   }
 };
 
-// Gives sum.add(p, ends) every vector of edges in [begin, end) of point y. By value: as a local
+// Gives sum.add(p, edges) every vector of edges in [begin, end) of point y. By value: as a local
 // variable, a sum stays in registers.
 template <typename Real, int Dims, typename Column, typename Value, typename Sum>
 inline Sum sum_edges(int dims, const Real* y, const Real* points, const Column* columns,
@@ -125,7 +125,7 @@ inline Sum sum_edges(int dims, const Real* y, const Real* points, const Column* 
   for (EdgeId e = begin; e < end; e += EdgeSimd<Real>::kLanes) {
     fetch_ahead(columns, e);
     fetch_ahead(values, e);
-    sum.add(load_values<Real>(values + e), Ends<Real, Dims>(dims, y, points, columns + e));
+    sum.add(load_values<Real>(values + e), EdgeVectors<Real, Dims>(dims, y, points, columns + e));
   }
   return sum;
 }
@@ -173,11 +173,11 @@ struct Attraction {
       force[axis] = EdgeSimd<Real>::sum(along[axis]) * scale;
     }
   }
-  void add(Vec p, const Ends<Real, Dims>& ends) {
+  void add(Vec p, const EdgeVectors<Real, Dims>& edges) {
     // Faster than an estimate with a step of Newton's: a pass of the digits takes 11 % less.
-    const Vec weight = p / ends.one_plus_d2;
+    const Vec weight = p / edges.one_plus_d2;
     for (int axis = 0; axis < Dims; ++axis) {
-      along[axis] += weight * ends.difference[axis];
+      along[axis] += weight * edges.difference[axis];
     }
   }
 };
@@ -202,13 +202,13 @@ struct Attraction<Real, kAnyDims> {
       force[axis] *= scale;
     }
   }
-  void add(typename S::Vec p, const Ends<Real, kAnyDims>& ends) {
+  void add(typename S::Vec p, const EdgeVectors<Real, kAnyDims>& edges) {
     Real weight[S::kLanes];
-    S::store(weight, p / ends.one_plus_d2);
+    S::store(weight, p / edges.one_plus_d2);
     for (int axis = 0; axis < dims; ++axis) {
       Real sum = along[axis];
       for (int lane = 0; lane < S::kLanes; ++lane) {
-        sum += weight[lane] * (y[axis] - ends.point[lane][axis]);
+        sum += weight[lane] * (y[axis] - edges.point[lane][axis]);
       }
       along[axis] = sum;
     }
@@ -221,8 +221,8 @@ struct CrossEntropy {
   typename S::Vec total;
 
   template <int Dims>
-  void add(typename S::Vec p, const Ends<Real, Dims>& ends) {
-    total += p * S::log_from_one(ends.one_plus_d2);
+  void add(typename S::Vec p, const EdgeVectors<Real, Dims>& edges) {
+    total += p * S::log_from_one(edges.one_plus_d2);
   }
 };
 

@@ -1,4 +1,4 @@
-// Which table of kernels this CPU gets.
+// Which kernels this CPU gets.
 #include "kernels/dispatch.hpp"
 
 #include <atomic>
@@ -7,37 +7,48 @@
 
 namespace acctsne {
 
-namespace baseline {
-extern const KernelTable kTable;
-}
+// The tables of one level, which its units define.
+#define ACCTSNE_TABLES_OF(level_)                                                                  \
+  namespace level_ {                                                                               \
+  extern const SearchKernels kSearchKernels;                                                       \
+  extern const Both<DistanceKernels> kDistanceKernels;                                             \
+  extern const PerplexityKernels kPerplexityKernels;                                               \
+  extern const Both<TreeKernels> kTreeKernels;                                                     \
+  extern const Both<AttractiveKernels> kAttractiveKernels;                                         \
+  extern const Both<AllPairsKernels> kAllPairsKernels;                                             \
+  extern const Both<GridKernels> kGridKernels;                                                     \
+  extern const Both<UpdateKernels> kUpdateKernels;                                                 \
+  constexpr KernelTables kTables = {                                                               \
+      #level_,       kSearchKernels,     kDistanceKernels, kPerplexityKernels,                     \
+      kTreeKernels,  kAttractiveKernels, kAllPairsKernels, kGridKernels,                           \
+      kUpdateKernels};                                                                             \
+  }
+ACCTSNE_TABLES_OF(baseline)
 #ifdef ACCTSNE_BUILD_AVX2
-namespace avx2 {
-extern const KernelTable kTable;
-}
+ACCTSNE_TABLES_OF(avx2)
 #endif
 #ifdef ACCTSNE_BUILD_AVX512
-namespace avx512 {
-extern const KernelTable kTable;
-}
+ACCTSNE_TABLES_OF(avx512)
 #endif
+#undef ACCTSNE_TABLES_OF
 
 namespace {
 
 struct Level {
-  const KernelTable* table;
+  const KernelTables* tables;
   bool usable;
 };
 
 // Lowest first. __builtin_cpu_supports asks the CPU and, through XGETBV, the operating system.
 std::vector<Level> levels() {
   std::vector<Level> all;
-  all.push_back({&baseline::kTable, true});
+  all.push_back({&baseline::kTables, true});
 #ifdef ACCTSNE_BUILD_AVX2
-  all.push_back({&avx2::kTable, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                                    __builtin_cpu_supports("f16c")});
+  all.push_back({&avx2::kTables, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                                     __builtin_cpu_supports("f16c")});
 #endif
 #ifdef ACCTSNE_BUILD_AVX512
-  all.push_back({&avx512::kTable,
+  all.push_back({&avx512::kTables,
                  __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vnni")});
@@ -53,43 +64,43 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-const KernelTable& find_level(std::string_view name) {
+const KernelTables& find_level(std::string_view name) {
   for (const Level& level : levels()) {
-    if (name == level.table->level) {
+    if (name == level.tables->level) {
       if (!level.usable) {
         throw std::invalid_argument(
             "SIMD level '" + std::string(name) +
             "' is not available on this CPU; available: " + joined(usable_levels()));
       }
-      return *level.table;
+      return *level.tables;
     }
   }
   throw std::invalid_argument("SIMD level '" + std::string(name) +
                               "' is not part of this build; built: " + joined(built_levels()));
 }
 
-const KernelTable& choose_level() {
+const KernelTables& choose_level() {
   const char* forced = std::getenv("ACCTSNE_SIMD");
   if (forced != nullptr && forced[0] != '\0') {
     return find_level(forced);
   }
-  const KernelTable* best = nullptr;
+  const KernelTables* best = nullptr;
   for (const Level& level : levels()) {
     if (level.usable) {
-      best = level.table;
+      best = level.tables;
     }
   }
   return *best;
 }
 
-std::atomic<const KernelTable*> active{nullptr};
+std::atomic<const KernelTables*> active{nullptr};
 
 } // namespace
 
 std::vector<std::string> built_levels() {
   std::vector<std::string> names;
   for (const Level& level : levels()) {
-    names.emplace_back(level.table->level);
+    names.emplace_back(level.tables->level);
   }
   return names;
 }
@@ -98,14 +109,14 @@ std::vector<std::string> usable_levels() {
   std::vector<std::string> names;
   for (const Level& level : levels()) {
     if (level.usable) {
-      names.emplace_back(level.table->level);
+      names.emplace_back(level.tables->level);
     }
   }
   return names;
 }
 
-const KernelTable& kernels() {
-  const KernelTable* table = active.load(std::memory_order_acquire);
+const KernelTables& kernels() {
+  const KernelTables* table = active.load(std::memory_order_acquire);
   if (table == nullptr) {
     table = &choose_level();
     active.store(table, std::memory_order_release);

@@ -112,11 +112,11 @@ public:
     return __builtin_convertvector(sums_[q][v], S::Vec) * units * queries.factors[q] + norms;
   }
 
-  // With the rests in one direction.
+  // With the residuals in one direction.
   S::Vec lower_bounds(const FilterQueries& queries, const FilterPanel& panel, int stage, int q,
                       int v) const {
-    const S::Vec rests = S::load(panel.rests + (stage * kPanelVectors + v) * S::kLanes);
-    return squared_distances(queries, panel, q, v) + rests * queries.rest_factors[stage][q];
+    const S::Vec residuals = S::load(panel.residuals + (stage * kPanelVectors + v) * S::kLanes);
+    return squared_distances(queries, panel, q, v) + residuals * queries.residual_factors[stage][q];
   }
 
 private:
@@ -287,19 +287,6 @@ void squared_distances_to(const Real* point, const Real* rows, const PointId* na
     const Real* row = rows + Size{named[i]} * dims;
     distances[i] =
         sum_of_squares<Real>(dims, [&](Size d) { return S::load(point + d) - S::load(row + d); });
-  }
-}
-
-// The next vector's worth of numbers, as doubles.
-template <typename Real>
-inline Simd<double>::Vec load_as_double(const Real* from) {
-  if constexpr (sizeof(Real) == 8) {
-    return Simd<double>::load(from);
-  } else {
-    typedef float Half __attribute__((vector_size(kVectorBytes / 2)));
-    Half half;
-    __builtin_memcpy(&half, from, sizeof half);
-    return __builtin_convertvector(half, Simd<double>::Vec);
   }
 }
 

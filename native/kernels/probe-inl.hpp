@@ -2,8 +2,9 @@
 // By differences: products, as the exact search has them, cancel in tight clusters far from the
 // centre, and it cannot afford to compute again what survives.
 
-inline bool probe_tile(const ProbeQueries& queries, const float* panel, const float* panel_rests,
-                       const TileStages& stages, std::uint64_t* hits, float* distances) {
+inline bool probe_tile(const ProbeQueries& queries, const float* panel,
+                       const float* panel_residuals, const TileStages& stages, std::uint64_t* hits,
+                       float* distances) {
   using S = Simd<float>;
   using Vec = S::Vec;
   constexpr int kPanelPoints = kPanelVectors * S::kLanes;
@@ -26,7 +27,7 @@ inline bool probe_tile(const ProbeQueries& queries, const float* panel, const fl
     if (stage == stages.count - 1) {
       for (int q = 0; q < kTileQueries; ++q) {
         for (int v = 0; v < kPanelVectors; ++v) {
-          const Vec difference = queries.rests[q] - S::load(panel_rests + v * S::kLanes);
+          const Vec difference = queries.residuals[q] - S::load(panel_residuals + v * S::kLanes);
           sums[q][v] += difference * difference;
         }
       }

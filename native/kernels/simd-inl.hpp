@@ -242,3 +242,16 @@ private:
     return static_cast<Real>(coefficient);
   }
 };
+
+// The next vector's worth of numbers, as doubles.
+template <typename Real>
+inline Simd<double>::Vec load_as_double(const Real* from) {
+  if constexpr (sizeof(Real) == 8) {
+    return Simd<double>::load(from);
+  } else {
+    typedef float Half __attribute__((vector_size(kVectorBytes / 2)));
+    Half half;
+    __builtin_memcpy(&half, from, sizeof half);
+    return __builtin_convertvector(half, Simd<double>::Vec);
+  }
+}

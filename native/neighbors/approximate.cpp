@@ -61,8 +61,8 @@ public:
                     ThreadTeam& team)
       : request_(request), points_(request.points), effort_(effort),
         cells_(points_.projection, points_.rows, points_.features, team),
-        found_first_(first_neighbors(points_, request.neighbors)), kernel_(kernels().of<Data>()),
-        scratch_(static_cast<std::size_t>(team.size())) {}
+        found_first_(first_neighbors(points_, request.neighbors)),
+        kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
 
   void run(ThreadTeam& team) {
     visit_cells(team);
@@ -85,7 +85,7 @@ private:
   PointId* first_found(Size place) const { return first_found_.get() + place * found_first_; }
   const float* row_at(Size place) const { return rows_.get() + place * row_length_; }
 
-  bool has_rests() const { return cells_.dims() < points_.features; }
+  bool has_residuals() const { return cells_.dims() < points_.features; }
 
   double distance(PointId a, PointId b) const {
     return kernel_.near_distance(points_.row(a), points_.row(b), points_.features,
@@ -101,8 +101,8 @@ private:
   void visit_cells(ThreadTeam& team) {
     first_found_.reset(new PointId[static_cast<std::size_t>(points_.rows * found_first_)]);
     const CellPanels panels(cells_, points_.projection, team);
-    const CellProbe probe(cells_, panels, has_rests(), found_first_, effort_.cells, effort_.doubt,
-                          team);
+    const CellProbe probe(cells_, panels, has_residuals(), found_first_, effort_.cells,
+                          effort_.z_score, team);
     team.for_chunks(cells_.count(), [&](Size cell, int worker) {
       const Size first = cells_.begin(cell);
       if (probe.search(cell, first_found(first), scratch_[static_cast<std::size_t>(worker)].cells,
@@ -112,7 +112,8 @@ private:
     });
   }
 
-  // Coordinates and rest of each point, row by row in the order of places, padded to whole vectors.
+  // Coordinates and residual norm of each point, row by row in the order of places, padded to whole
+  // vectors.
   void lay_out_rows(ThreadTeam& team) {
     const Size dims = cells_.dims();
     row_length_ = chunk_count(dims + 1, kRowFloats) * kRowFloats;
@@ -122,12 +123,13 @@ private:
         const PointId id = cells_.row(place);
         const float* from = points_.projection.row(id);
         float* to = rows_.get() + place * row_length_;
-        double rest = points_.projection.squared_norms[id];
+        double squared_residual = points_.projection.squared_norms[id];
         for (Size d = 0; d < dims; ++d) {
           to[d] = from[d];
-          rest -= static_cast<double>(from[d]) * static_cast<double>(from[d]);
+          squared_residual -= static_cast<double>(from[d]) * static_cast<double>(from[d]);
         }
-        to[dims] = has_rests() ? static_cast<float>(std::sqrt(std::max(rest, 0.0))) : 0.0f;
+        to[dims] =
+            has_residuals() ? static_cast<float>(std::sqrt(std::max(squared_residual, 0.0))) : 0.0f;
         std::fill(to + dims + 1, to + row_length_, 0.0f);
       }
     });
@@ -169,8 +171,9 @@ private:
     }
     const auto count = static_cast<Size>(scratch.candidates.size());
     scratch.bounds.resize(scratch.candidates.size());
-    kernels().f32.squared_distances_to(row_at(place), rows_.get(), scratch.candidates.data(), count,
-                                       row_length_, scratch.bounds.data());
+    kernel_of_coordinates_.squared_distances_to(row_at(place), rows_.get(),
+                                                scratch.candidates.data(), count, row_length_,
+                                                scratch.bounds.data());
     for (Size c = 0; c < count; ++c) {
       if (static_cast<double>(scratch.bounds[static_cast<std::size_t>(c)]) <
           scratch.nearest.limit()) {
@@ -204,7 +207,8 @@ private:
   ApproximateEffort effort_;
   Cells cells_;
   Size found_first_; // neighbours of each point in the first round
-  const RealKernels<Data>& kernel_;
+  const DistanceKernels<Data>& kernel_;
+  const DistanceKernels<float>& kernel_of_coordinates_ = kernels().distances.f32;
   std::unique_ptr<PointId[]> first_found_;
   std::unique_ptr<float[]> rows_;
   Size row_length_ = 0;

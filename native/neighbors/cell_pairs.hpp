@@ -15,7 +15,7 @@ namespace acctsne {
 class CellPairs {
 public:
   explicit CellPairs(Size cells)
-      : cells_(cells), words_((cells + 63) / 64), taken_(static_cast<std::size_t>(cells), false),
+      : cells_(cells), words_((cells + 63) / 64), locked_(static_cast<std::size_t>(cells), false),
         settled_(static_cast<std::size_t>(cells * words_)) {}
 
   // Half of the others, give or take one, for every cell.
@@ -25,20 +25,20 @@ public:
   }
 
   // Two cells that nobody else is at.
-  class Taken {
+  class Lock {
   public:
     // Waits for the cell, which others are at for a moment only, and takes the first of the others
     // that is free, which then leaves them. Takes nothing if there is none: their workers would
     // come back to them again and again.
-    Taken(CellPairs& pairs, Size cell, std::vector<Size>& others)
+    Lock(CellPairs& pairs, Size cell, std::vector<Size>& others)
         : pairs_(pairs), cell_(cell), other_(pairs.take(cell, others)) {}
-    ~Taken() {
+    ~Lock() {
       if (*this) {
         pairs_.release(cell_, other_);
       }
     }
-    Taken(const Taken&) = delete;
-    Taken& operator=(const Taken&) = delete;
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
 
     explicit operator bool() const { return other_ != kNone; }
     Size other() const { return other_; }
@@ -62,7 +62,7 @@ private:
   static constexpr Size kNone = -1;
 
   Size take(Size cell, std::vector<Size>& others) {
-    const auto is_free = [&](Size c) { return !taken_[static_cast<std::size_t>(c)]; };
+    const auto is_free = [&](Size c) { return !locked_[static_cast<std::size_t>(c)]; };
     std::unique_lock lock(mutex_);
     released_.wait(lock, [&] { return is_free(cell); });
     const auto chosen = std::find_if(others.begin(), others.end(), is_free);
@@ -71,21 +71,21 @@ private:
     }
     const Size other = *chosen;
     others.erase(chosen);
-    set_taken(cell, other, true);
+    set_locked(cell, other, true);
     return other;
   }
 
   void release(Size cell, Size other) {
     {
       const std::lock_guard lock(mutex_);
-      set_taken(cell, other, false);
+      set_locked(cell, other, false);
     }
     released_.notify_all();
   }
 
-  void set_taken(Size cell, Size other, bool taken) {
-    taken_[static_cast<std::size_t>(cell)] = taken;
-    taken_[static_cast<std::size_t>(other)] = taken;
+  void set_locked(Size cell, Size other, bool locked) {
+    locked_[static_cast<std::size_t>(cell)] = locked;
+    locked_[static_cast<std::size_t>(other)] = locked;
   }
 
   std::size_t word(Size cell, Size other) const {
@@ -97,7 +97,7 @@ private:
   Size words_; // for a cell's bits
   std::mutex mutex_;
   std::condition_variable released_;
-  std::vector<bool> taken_;
+  std::vector<bool> locked_;
   std::vector<std::uint64_t> settled_;
 };
 

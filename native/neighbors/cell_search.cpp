@@ -30,12 +30,12 @@ constexpr Size kAskedQueries = 8;
 
 // A limit that at least `wanted` numbers are below, if there are so many, and not many more unless
 // they are equal. Found by halving: the bits of positive floats are in the order of the numbers.
-float limit_of_lowest(const float* numbers, Size count, Size wanted) {
+float limit_of_lowest(const SearchKernels& kernels, const float* numbers, Size count, Size wanted) {
   auto low = std::bit_cast<std::uint32_t>(0.0f);
   auto high = std::bit_cast<std::uint32_t>(std::numeric_limits<float>::infinity());
   while (high - low > 1) {
     const std::uint32_t middle = low + (high - low) / 2;
-    const Size below = kernels().count_below(numbers, count, std::bit_cast<float>(middle));
+    const Size below = kernels.count_below(numbers, count, std::bit_cast<float>(middle));
     (below < wanted ? low : high) = middle;
     if (below >= wanted && below <= wanted + wanted / 8) {
       break;
@@ -63,7 +63,7 @@ template <typename Data>
 CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
                              const PointSet<Data>& queries, const Cells& query_cells, Size kept,
                              ThreadTeam& team)
-    : cells_(cells), queries_(queries), query_cells_(query_cells),
+    : kernels_(kernels().search), cells_(cells), queries_(queries), query_cells_(query_cells),
       among_themselves_(&cells == &query_cells), kept_(kept),
       panels_(cells, points.projection, team), rows_(points, cells, queries.rows, team),
       rounding_((static_cast<double>(points.features) + 16) * 0x1p-23),
@@ -73,7 +73,7 @@ CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
               -std::numeric_limits<float>::infinity()),
       farthest_(static_cast<std::size_t>(query_cells.count())),
       seeds_(query_cells.count(), cells.count(), panels_.width()),
-      pairs_(among_themselves_ ? cells.count() : 0), credited_(farthest_.size()),
+      pairs_(among_themselves_ ? cells.count() : 0), counted_(farthest_.size()),
       scratch_(static_cast<std::size_t>(team.size())) {
   if (!among_themselves_) {
     query_panels_.emplace(query_cells, queries.projection, team);
@@ -115,7 +115,7 @@ Size CellSearch<Data>::visit_pairs(Size cell, bool near, Scratch& scratch, Threa
                            near ? first_far : scratch.visits.end());
   Size settled = 0;
   while (!others.empty() && !team.should_stop(worker)) {
-    CellPairs::Taken pair(pairs_, cell, others);
+    CellPairs::Lock pair(pairs_, cell, others);
     if (!pair) {
       break;
     }
@@ -136,8 +136,8 @@ Size CellSearch<Data>::visit_pairs(Size cell, bool near, Scratch& scratch, Threa
 }
 
 template <typename Data>
-bool CellSearch<Data>::visit_rest(Size cell, bool prepared, Scratch& scratch, ThreadTeam& team,
-                                  int worker) {
+bool CellSearch<Data>::visit_other_cells(Size cell, bool prepared, Scratch& scratch,
+                                         ThreadTeam& team, int worker) {
   if (!prepared) {
     order_visits(cell, scratch);
   }
@@ -169,10 +169,10 @@ bool CellSearch<Data>::visit_rest(Size cell, bool prepared, Scratch& scratch, Th
 
 // A pair is two of the visits that every cell makes to all.
 template <typename Data>
-void CellSearch<Data>::credit(Size cell, Size settled, std::atomic<Size>* done) {
+void CellSearch<Data>::count_progress(Size cell, Size settled, std::atomic<Size>* done) {
   if (done != nullptr) {
     const Size queries = (cells_.end(cell) - cells_.begin(cell)) * 2 * settled / cells_.count();
-    credited_[static_cast<std::size_t>(cell)] += queries;
+    counted_[static_cast<std::size_t>(cell)] += queries;
     done->fetch_add(queries, std::memory_order_relaxed);
   }
 }
@@ -184,11 +184,11 @@ void CellSearch<Data>::end(Size cell, std::atomic<Size>* done) {
     nearest(query_cells_.begin(cell) + q) = {};
   }
   if (done != nullptr) {
-    done->fetch_add(count - credited_[static_cast<std::size_t>(cell)], std::memory_order_relaxed);
+    done->fetch_add(count - counted_[static_cast<std::size_t>(cell)], std::memory_order_relaxed);
   }
 }
 
-// The gap between the two balls, which bounds all distances between their points from below.
+// The gap between the bounding spheres, which bounds all distances between their points from below.
 template <typename Data>
 double CellSearch<Data>::gap(Size cell, Size visited, const Scratch& scratch) const {
   return std::max(0.0,
@@ -232,8 +232,8 @@ void CellSearch<Data>::order_visits(Size cell, Scratch& scratch) const {
   const Size cells = cells_.count();
   std::vector<float>& from_center = scratch.center_distances;
   from_center.resize(static_cast<std::size_t>(cells));
-  kernels().distances_to_rows(query_cells_.center(cell), cells_.center(0), cells, cells_.dims(),
-                              cells_.dims(), from_center.data());
+  kernels_.distances_to_rows(query_cells_.center(cell), cells_.center(0), cells, cells_.dims(),
+                             cells_.dims(), from_center.data());
   const Size own = among_themselves_ ? cell : -1;
   scratch.visits.resize(static_cast<std::size_t>(cells));
   std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});
@@ -244,15 +244,15 @@ void CellSearch<Data>::order_visits(Size cell, Scratch& scratch) const {
   });
 }
 
-// The queries that may have a neighbour in the visited cell's ball, of one in `step`.
+// The queries that may have a neighbour in the visited cell's bounding sphere, of one in `step`.
 template <typename Data>
 void CellSearch<Data>::find_active(Size cell, Size visited, Size step, Scratch& scratch) const {
   const Size first = query_cells_.begin(cell);
   const Size count = query_cells_.end(cell) - first;
   const Size dims = cells_.dims();
   float distances[kCellPoints];
-  kernels().distances_to_rows(cells_.center(visited), scratch.coordinates.data(),
-                              chunk_count(count, step), dims, step * dims, distances);
+  kernels_.distances_to_rows(cells_.center(visited), scratch.coordinates.data(),
+                             chunk_count(count, step), dims, step * dims, distances);
   scratch.active.clear();
   const double reach = cells_.radius(visited) + query_cells_.rounding(cell);
   const float* distance = distances;
@@ -281,8 +281,8 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
       if (among_themselves_) {
         estimates[query] = std::numeric_limits<float>::infinity(); // its own cell comes first
       }
-      kernels().bits_below(estimates, points, limit_of_lowest(estimates, points, kept_),
-                           bits + query, kCellPoints);
+      kernels_.bits_below(estimates, points, limit_of_lowest(kernels_, estimates, points, kept_),
+                          bits + query, kCellPoints);
     }
   }
   for (Size at = 0; at < points; at += width) {
@@ -317,8 +317,8 @@ void CellSearch<Data>::estimate(const FilterQueries& tile, Size points, Scratch&
       estimates[q] = scratch.estimates.data() + q * points + at;
     }
     const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
-    kernels().estimate_tile(tile, panels_.panel(cells_.begin(visited) + at % kCellPoints), dims,
-                            estimates);
+    kernels_.estimate_tile(tile, panels_.panel(cells_.begin(visited) + at % kCellPoints), dims,
+                           estimates);
   }
 }
 
@@ -330,12 +330,12 @@ void CellSearch<Data>::visit(Size cell, Size visited, bool for_both, Scratch& sc
     activate_all(cell, scratch); // a query may concern points that do not concern it
   }
   make_tiles(cell, scratch);
-  const Meeting meeting{query_cells_.begin(cell), cells_.begin(visited), for_both,
-                        seeds_.known(cell, visited),
-                        for_both ? seeds_.known(visited, cell) : Seeds::Known{}};
+  const CellVisit pair{query_cells_.begin(cell), cells_.begin(visited), for_both,
+                       seeds_.known(cell, visited),
+                       for_both ? seeds_.known(visited, cell) : Seeds::Known{}};
   for (Size place = cells_.begin(visited); place < cells_.end(visited); place += panels_.width()) {
-    ask(meeting, place, scratch);
-    answer(meeting, place, scratch);
+    ask(pair, place, scratch);
+    answer(pair, place, scratch);
   }
   find_farthest(cell);
   if (for_both) {
@@ -345,14 +345,14 @@ void CellSearch<Data>::visit(Size cell, Size visited, bool for_both, Scratch& sc
 
 // Asks for the distances of the points of the panel at `place` that the filter lets pass.
 template <typename Data>
-void CellSearch<Data>::ask(const Meeting& meeting, Size place, Scratch& scratch) const {
-  const Size at = place - meeting.first_point;
+void CellSearch<Data>::ask(const CellVisit& visit, Size place, Scratch& scratch) const {
+  const Size at = place - visit.first_point;
   FilterPanel panel = panels_.panel(place);
-  panel.limits = meeting.for_both ? limits_.data() + place : nullptr;
+  panel.limits = visit.for_both ? limits_.data() + place : nullptr;
   scratch.hit.clear();
   for (std::size_t t = 0; t < scratch.tiles.size(); ++t) {
     FilterHits hits;
-    if (!kernels().filter_tile(scratch.tiles[t], panel, panels_.stages(), hits)) {
+    if (!kernels_.filter_tile(scratch.tiles[t], panel, panels_.stages(), hits)) {
       continue;
     }
     for (std::size_t q = 0; q < kTileQueries; ++q) {
@@ -362,11 +362,11 @@ void CellSearch<Data>::ask(const Meeting& meeting, Size place, Scratch& scratch)
       const std::size_t a = t * kTileQueries + q;
       const Size query = scratch.active[a];
       const std::uint64_t new_to_query =
-          bits_without(hits.of_query[q], meeting.queries_know.any(),
-                       [&](int p) { return meeting.queries_know.holds(query, at + p); });
+          bits_without(hits.of_query[q], visit.queries_know.any(),
+                       [&](int p) { return visit.queries_know.holds(query, at + p); });
       const std::uint64_t new_to_points =
-          bits_without(hits.of_point[q], meeting.points_know.any(),
-                       [&](int p) { return meeting.points_know.holds(at + p, query); });
+          bits_without(hits.of_point[q], visit.points_know.any(),
+                       [&](int p) { return visit.points_know.holds(at + p, query); });
       scratch.full.ask(query, place, new_to_query | new_to_points);
       scratch.hit.push_back(a);
     }
@@ -375,19 +375,19 @@ void CellSearch<Data>::ask(const Meeting& meeting, Size place, Scratch& scratch)
 
 // Offers the points of the panel to the queries, and those to the points if the visit is for both.
 template <typename Data>
-void CellSearch<Data>::answer(const Meeting& meeting, Size place, Scratch& scratch) {
-  const Size at = place - meeting.first_point;
+void CellSearch<Data>::answer(const CellVisit& visit, Size place, Scratch& scratch) {
+  const Size at = place - visit.first_point;
   scratch.full.answer(place, [&](Size query, int p, Data distance) {
-    if (!meeting.queries_know.holds(query, at + p)) {
-      offer(meeting.first_query + query, {distance, cells_.row(place + p)});
+    if (!visit.queries_know.holds(query, at + p)) {
+      offer(visit.first_query + query, {distance, cells_.row(place + p)});
     }
-    if (meeting.for_both && !meeting.points_know.holds(at + p, query)) {
-      offer(place + p, {distance, cells_.row(meeting.first_query + query)});
+    if (visit.for_both && !visit.points_know.holds(at + p, query)) {
+      offer(place + p, {distance, cells_.row(visit.first_query + query)});
     }
   });
   for (const std::size_t a : scratch.hit) {
     scratch.tiles[a / kTileQueries].limits[a % kTileQueries] =
-        limit(meeting.first_query + scratch.active[a]);
+        limit(visit.first_query + scratch.active[a]);
   }
 }
 

@@ -40,7 +40,7 @@ public:
       team.for_chunks(cells_.count(), [&](Size cell, int worker) { begin(cell, scratch(worker)); });
       for (const bool near : {true, false}) {
         team.for_chunks(cells_.count(), [&](Size cell, int worker) {
-          credit(cell, visit_pairs(cell, near, scratch(worker), team, worker), done);
+          count_progress(cell, visit_pairs(cell, near, scratch(worker), team, worker), done);
         });
       }
     }
@@ -48,7 +48,7 @@ public:
       if (!in_pairs) {
         begin(cell, scratch(worker));
       }
-      if (visit_rest(cell, !in_pairs, scratch(worker), team, worker)) {
+      if (visit_other_cells(cell, !in_pairs, scratch(worker), team, worker)) {
         finished(cell, worker);
         end(cell, done);
       }
@@ -78,7 +78,7 @@ private:
   };
 
   // The queries of one cell and the points of another.
-  struct Meeting {
+  struct CellVisit {
     Size first_query; // place
     Size first_point;
     bool for_both; // the points are queries too
@@ -89,9 +89,9 @@ private:
   bool pairs_help(int threads) const;
   void begin(Size cell, Scratch& scratch);
   Size visit_pairs(Size cell, bool near, Scratch& scratch, ThreadTeam& team, int worker);
-  bool visit_rest(Size cell, bool prepared, Scratch& scratch, ThreadTeam& team, int worker);
+  bool visit_other_cells(Size cell, bool prepared, Scratch& scratch, ThreadTeam& team, int worker);
   void end(Size cell, std::atomic<Size>* done);
-  void credit(Size cell, Size settled, std::atomic<Size>* done);
+  void count_progress(Size cell, Size settled, std::atomic<Size>* done);
 
   void prepare_queries(Size cell, Scratch& scratch) const;
   void order_visits(Size cell, Scratch& scratch) const;
@@ -103,8 +103,8 @@ private:
   float farthest(Size cell) const { return farthest_[static_cast<std::size_t>(cell)]; }
   double gap(Size cell, Size visited, const Scratch& scratch) const;
   void visit(Size cell, Size visited, bool for_both, Scratch& scratch);
-  void ask(const Meeting& meeting, Size place, Scratch& scratch) const;
-  void answer(const Meeting& meeting, Size place, Scratch& scratch);
+  void ask(const CellVisit& visit, Size place, Scratch& scratch) const;
+  void answer(const CellVisit& visit, Size place, Scratch& scratch);
   void make_tiles(Size cell, Scratch& scratch) const;
   void offer(Size place, Candidate<Data> candidate);
   void lower_limit(Size place);
@@ -113,6 +113,7 @@ private:
   const FullRows<Data>& query_rows() const { return query_rows_ ? *query_rows_ : rows_; }
   float& limit(Size place) { return limits_[static_cast<std::size_t>(place)]; }
 
+  const SearchKernels& kernels_;
   const Cells& cells_;
   const PointSet<Data>& queries_;
   const Cells& query_cells_;
@@ -130,7 +131,7 @@ private:
   std::vector<float> farthest_; // limit in each cell
   Seeds seeds_;
   CellPairs pairs_;
-  std::vector<Size> credited_; // queries of each cell that have been counted as done
+  std::vector<Size> counted_; // queries of each cell that have been counted as done
 
   std::vector<Scratch> scratch_; // for each worker
 };

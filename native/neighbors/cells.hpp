@@ -27,8 +27,8 @@ public:
   PointId row(Size place) const { return order_[static_cast<std::size_t>(place)]; }
 
   const float* center(Size cell) const { return centers_.data() + cell * dims_; }
-  // Of the ball about the centre that holds the cell's points, what rounding may have done to them
-  // included; and that alone.
+  // Of the bounding sphere of the cell's points, about the centre, what rounding may have done to
+  // them included; and that alone.
   double radius(Size cell) const { return radii_[static_cast<std::size_t>(cell)]; }
   double rounding(Size cell) const { return roundings_[static_cast<std::size_t>(cell)]; }
 

@@ -1,15 +1,15 @@
 // Step 1, KNN, by filter and refine.
 //
-// On the m leading axes a point has coordinates z and a rest of norm r. Then |z_q - z_p|^2 + (r_q -
-// r_p)^2 is at most the squared distance of q and p. With |z|^2 + r^2 = |x|^2 it equals |q|^2 +
-// |p|^2 - 2 (z_q z_p + r_q r_p), a matrix product, and it is a lower bound for any number of
-// leading axes.
+// On the m leading axes a point has coordinates z and a residual of norm r. Then |z_q - z_p|^2 +
+// (r_q - r_p)^2 is at most the squared distance of q and p. With |z|^2 + r^2 = |x|^2 it equals
+// |q|^2 + |p|^2 - 2 (z_q z_p + r_q r_p), a matrix product, and it is a lower bound for any number
+// of leading axes.
 //
 // 1. Put close points together in cells (neighbors/cells.cpp), packed into panels of 16-bit
 //    integers for the tile kernel (neighbors/filter.cpp). What that rounds off lowers the bound.
 // 2. For the queries of one cell, visit the cells from the nearest to the farthest, skipping those
-//    whose ball lies beyond each query's k-th distance so far; two cells that concern each other
-//    are visited once, for the queries of both (neighbors/cell_search.cpp).
+//    whose bounding sphere lies beyond each query's k-th distance so far; two cells that concern
+//    each other are visited once, for the queries of both (neighbors/cell_search.cpp).
 // 3. Tiles of queries x panel points: after each of a few stages of leading axes, give up if every
 //    bound in the tile exceeds its query's k-th distance so far (kernels/distance-inl.hpp).
 // 4. Survivors get their distance in full dimension, panel by panel, and enter the query's list of
@@ -44,8 +44,8 @@ public:
       : request_(request), points_(request.points), queries_(queries), cells_(query_cells),
         among_themselves_(&cells == &query_cells),
         kept_(kept_neighbors<Data, Real>(request.neighbors)),
-        search_(points_, cells, queries, query_cells, kept_, team), kernel_(kernels().of<Data>()),
-        scratch_(static_cast<std::size_t>(team.size())) {}
+        search_(points_, cells, queries, query_cells, kept_, team),
+        kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
 
   void run(ThreadTeam& team) {
     const bool filter_helps = kept_ < points_.rows - (among_themselves_ ? 1 : 0);
@@ -138,7 +138,7 @@ private:
   bool among_themselves_;
   Size kept_;
   CellSearch<Data> search_;
-  const RealKernels<Data>& kernel_;
+  const DistanceKernels<Data>& kernel_;
   std::vector<Candidates> scratch_; // for each worker
 };
 

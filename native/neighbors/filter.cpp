@@ -22,7 +22,8 @@ constexpr double kUnits = 32766;
 } // namespace
 
 FilterPanels::FilterPanels(const Cells& cells, const Projection& projection, ThreadTeam& team)
-    : dims_((projection.dims + 1) / 2 * 2), width_(kernels().panel_points), stages_(kStages, dims_),
+    : dims_((projection.dims + 1) / 2 * 2), width_(kernels().search.panel_points),
+      stages_(kStages, dims_),
       // Each coordinate is off by half a unit at most, so a product of points by no more than
       // sqrt(dims) / 2 units times the other's norm, for both.
       slack_(cells.slack() + 1.01 * std::sqrt(static_cast<double>(dims_)) / kUnits),
@@ -30,13 +31,13 @@ FilterPanels::FilterPanels(const Cells& cells, const Projection& projection, Thr
       units_(static_cast<std::size_t>(cells.count() * kCellPoints), 0.0f),
       // Infinite where there is no point, which keeps it out of every result.
       norms_(units_.size(), std::numeric_limits<float>::infinity()),
-      rests_(units_.size() * static_cast<std::size_t>(stages_.count), 0.0f) {
+      residuals_(units_.size() * static_cast<std::size_t>(stages_.count), 0.0f) {
   team.for_chunks(cells.count(), [&](Size cell, int) { pack(cells, projection, cell); });
 }
 
 FilterPanel FilterPanels::panel(Size place) const {
   return {values_.get() + place * dims_, units_.data() + place, norms_.data() + place,
-          rests_.data() + place * stages_.count, nullptr};
+          residuals_.data() + place * stages_.count, nullptr};
 }
 
 void FilterPanels::copy_query(Size place, std::int16_t* coordinates) const {
@@ -54,7 +55,8 @@ void FilterPanels::set_query(Size place, const std::int16_t* coordinates, Filter
   queries.factors[q] = -2 * units_[static_cast<std::size_t>(place)];
   queries.norms[q] = norms_[static_cast<std::size_t>(place)];
   for (int stage = 0; stage < stages_.count; ++stage) {
-    queries.rest_factors[stage][q] = -2 * panel(first).rests[stage * width_ + place - first];
+    queries.residual_factors[stage][q] =
+        -2 * panel(first).residuals[stage * width_ + place - first];
   }
 }
 
@@ -68,7 +70,7 @@ void FilterPanels::pack(const Cells& cells, const Projection& projection, Size c
     units_[static_cast<std::size_t>(place)] = static_cast<float>(unit);
     norms_[static_cast<std::size_t>(place)] = static_cast<float>(norm2 * (1 - slack_));
     std::int16_t* to = values_.get() + first * dims_ + 2 * lane;
-    float* rests = rests_.data() + first * stages_.count + lane;
+    float* residuals = residuals_.data() + first * stages_.count + lane;
     double rest2 = norm2;
     int stage = 0;
     for (Size d = 0; d < dims_; ++d) {
@@ -77,7 +79,7 @@ void FilterPanels::pack(const Cells& cells, const Projection& projection, Size c
           unit > 0 ? static_cast<std::int16_t>(std::lrint(value / unit)) : std::int16_t{0};
       rest2 -= value * value;
       if (d + 1 == stages_.dims[stage]) {
-        rests[stage++ * width_] = static_cast<float>(std::sqrt(std::max(rest2, 0.0)));
+        residuals[stage++ * width_] = static_cast<float>(std::sqrt(std::max(rest2, 0.0)));
       }
     }
   }

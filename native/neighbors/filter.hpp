@@ -2,7 +2,7 @@
 // the tile kernel: half the bytes of floats, and twice the products in an instruction.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include "kernels/search.hpp"
 #include "neighbors/cells.hpp"
 
 #include <memory>
@@ -35,7 +35,7 @@ private:
   std::unique_ptr<std::int16_t[]> values_;
   std::vector<float> units_;
   std::vector<float> norms_; // squared, lowered by the slack, so that bounds built from them hold
-  std::vector<float> rests_;
+  std::vector<float> residuals_;
 };
 
 } // namespace acctsne

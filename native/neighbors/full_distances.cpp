@@ -53,18 +53,17 @@ void FullDistances<Data>::measure(Size place, int p) {
            row_lines_ * 64 / Size{sizeof(Number)}, distances_.data());
   };
   if (as_bytes_) {
-    measure_as.template operator()<std::int16_t>(
-        kernels().of<Data>().squared_distances_of_integers);
+    measure_as.template operator()<std::int16_t>(distance_kernels_.squared_distances_of_integers);
   } else {
-    measure_as.template operator()<Data>(kernels().of<Data>().squared_distances_to);
+    measure_as.template operator()<Data>(distance_kernels_.squared_distances_to);
   }
 }
 
 template <typename Data>
 void FullDistances<Data>::copy_row(const FullRows<Data>& from, Size place, CacheLine* to) const {
   if (as_bytes_) {
-    kernels().widen_bytes(from.bytes->row(place), from.bytes->length(),
-                          reinterpret_cast<std::int16_t*>(to));
+    search_kernels_.widen_bytes(from.bytes->row(place), from.bytes->length(),
+                                reinterpret_cast<std::int16_t*>(to));
     return;
   }
   auto* numbers = reinterpret_cast<Data*>(to);

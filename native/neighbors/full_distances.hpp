@@ -56,6 +56,8 @@ private:
   void copy_row(const FullRows<Data>& from, Size place, CacheLine* to) const;
   void prefetch(Size place) const;
 
+  const SearchKernels& search_kernels_ = kernels().search;
+  const DistanceKernels<Data>& distance_kernels_ = kernels().distances.template of<Data>();
   const FullRows<Data>* points_ = nullptr;
   bool as_bytes_ = false; // of points and queries; then copies are integers of 16 bits
   Size row_lines_ = 0;
@@ -68,7 +70,7 @@ private:
 template <typename Data>
 template <typename Offer>
 void FullDistances<Data>::answer(Size place, const Offer& offer) {
-  for (int p = 0; p < kernels().panel_points; ++p) {
+  for (int p = 0; p < search_kernels_.panel_points; ++p) {
     if (!asking_[p].empty()) {
       measure(place + p, p);
       for (std::size_t i = 0; i < asking_[p].size(); ++i) {

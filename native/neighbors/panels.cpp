@@ -14,9 +14,9 @@ constexpr Size kStages[kMostStages - 1] = {16, 32, 64};
 } // namespace
 
 CellPanels::CellPanels(const Cells& cells, const Projection& projection, ThreadTeam& team)
-    : dims_(projection.dims), width_(kernels().panel_points), stages_(kStages, dims_),
+    : dims_(projection.dims), width_(kernels().search.panel_points), stages_(kStages, dims_),
       values_(new float[static_cast<std::size_t>(cells.count() * kCellPoints * dims_)]),
-      rests_(static_cast<std::size_t>(cells.count() * kCellPoints), 0.0f) {
+      residuals_(static_cast<std::size_t>(cells.count() * kCellPoints), 0.0f) {
   team.for_chunks(cells.count(), [&](Size cell, int) { pack(cells, projection, cell); });
 }
 
@@ -38,12 +38,13 @@ void CellPanels::pack(const Cells& cells, const Projection& projection, Size cel
       continue;
     }
     const float* from = projection.row(cells.row(place));
-    double rest = projection.squared_norms[cells.row(place)];
+    double squared_residual = projection.squared_norms[cells.row(place)];
     for (Size d = 0; d < dims_; ++d) {
       to[d * width_] = from[d];
-      rest -= static_cast<double>(from[d]) * static_cast<double>(from[d]);
+      squared_residual -= static_cast<double>(from[d]) * static_cast<double>(from[d]);
     }
-    rests_[static_cast<std::size_t>(place)] = static_cast<float>(std::sqrt(std::max(rest, 0.0)));
+    residuals_[static_cast<std::size_t>(place)] =
+        static_cast<float>(std::sqrt(std::max(squared_residual, 0.0)));
   }
 }
 

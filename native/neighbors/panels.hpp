@@ -1,7 +1,7 @@
 // The points of the approximate search in the order of their cells, packed for the tile kernel.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include "kernels/search.hpp"
 #include "neighbors/cells.hpp"
 
 #include <memory>
@@ -18,7 +18,7 @@ public:
 
   // Of the panel that begins at `place`: dims x width, and what lies beyond the dims.
   const float* panel(Size place) const { return values_.get() + place * dims_; }
-  const float* rests(Size place) const { return rests_.data() + place; }
+  const float* residuals(Size place) const { return residuals_.data() + place; }
 
   void copy_coordinates(Size place, float* to) const;
 
@@ -29,7 +29,7 @@ private:
   Size width_;
   TileStages stages_;
   std::unique_ptr<float[]> values_;
-  std::vector<float> rests_;
+  std::vector<float> residuals_;
 };
 
 } // namespace acctsne

@@ -1,8 +1,8 @@
 // Which cells are likely to hold neighbours of a query: if the points of a cell were normally
 // distributed along the axes, their squared distances from the query would have a known mean and
-// variance. A cell is visited if the query's k-th distance so far is less than a few deviations
-// below the mean. That spares queries in dense regions most visits, and gives those in sparse ones
-// what they need.
+// variance. A cell is visited if the z-score of the query's k-th distance so far, its deviations
+// below the mean, is small enough. That spares queries in dense regions most visits, and gives
+// those in sparse ones what they need.
 #include "neighbors/probe.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -11,14 +11,15 @@
 
 namespace acctsne {
 
-CellProbe::CellProbe(const Cells& cells, const CellPanels& panels, bool rests, Size kept,
-                     Size nearby, double doubt, ThreadTeam& team)
-    : cells_(cells), panels_(panels), rests_(rests), kept_(kept),
+CellProbe::CellProbe(const Cells& cells, const CellPanels& panels, bool residuals, Size kept,
+                     Size nearby, double z_score, ThreadTeam& team)
+    : kernels_(kernels().search), cells_(cells), panels_(panels), residuals_(residuals),
+      kept_(kept),
       // Enough candidates must be there.
       nearby_(std::max(nearby, chunk_count(kept + 1, kCellPoints) + 1)),
-      squared_doubt_(static_cast<float>(doubt * doubt)),
+      squared_z_score_(static_cast<float>(z_score * z_score)),
       variances_(static_cast<std::size_t>(cells.count() * cells.dims()), 0.0f),
-      no_rests_(static_cast<std::size_t>(panels.width()), 0.0f) {
+      no_residuals_(static_cast<std::size_t>(panels.width()), 0.0f) {
   team.for_chunks(cells_.count(), [&](Size cell, int) { measure_cell(cell); });
 }
 
@@ -78,8 +79,8 @@ void CellProbe::order_visits(Size cell, Scratch& scratch) const {
   const Size cells = cells_.count();
   std::vector<float>& distances = scratch.center_distances;
   distances.resize(static_cast<std::size_t>(cells));
-  kernels().distances_to_rows(cells_.center(cell), cells_.center(0), cells, cells_.dims(),
-                              cells_.dims(), distances.data());
+  kernels_.distances_to_rows(cells_.center(cell), cells_.center(0), cells, cells_.dims(),
+                             cells_.dims(), distances.data());
   distances[static_cast<std::size_t>(cell)] = -1;
   scratch.visits.resize(static_cast<std::size_t>(cells));
   std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});
@@ -98,15 +99,15 @@ void CellProbe::find_active(Size cell, Size visited, Scratch& scratch) const {
   const Size first = cells_.begin(cell);
   const auto count = static_cast<Size>(scratch.nearest.size());
   for (Size q = 0; q < count; q += panels_.width()) {
-    kernels().spread_of_distances(panels_.panel(first + q), dims, cells_.center(visited),
-                                  variances_.data() + visited * dims, scratch.means.data() + q,
-                                  scratch.spreads.data() + q);
+    kernels_.spread_of_distances(panels_.panel(first + q), dims, cells_.center(visited),
+                                 variances_.data() + visited * dims, scratch.means.data() + q,
+                                 scratch.spreads.data() + q);
   }
   scratch.active.clear();
   for (Size q = 0; q < count; ++q) {
     const auto at = static_cast<std::size_t>(q);
     const float beyond = scratch.means[at] - scratch.nearest[at].limit();
-    if (beyond <= 0 || beyond * beyond < squared_doubt_ * scratch.spreads[at]) {
+    if (beyond <= 0 || beyond * beyond < squared_z_score_ * scratch.spreads[at]) {
       scratch.active.push_back(static_cast<int>(q));
     }
   }
@@ -122,13 +123,13 @@ void CellProbe::visit_tiles(Size cell, Size visited, const int* active, int coun
     const auto from = static_cast<std::size_t>(active[q < count ? q : 0]);
     queries.coordinates[q] = scratch.coordinates.data() + from * dims;
     queries.limits[q] = q < count ? scratch.nearest[from].limit() : -1;
-    queries.rests[q] = rests_ ? *panels_.rests(first + static_cast<Size>(from)) : 0;
+    queries.residuals[q] = residuals_ ? *panels_.residuals(first + static_cast<Size>(from)) : 0;
   }
   for (Size place = cells_.begin(visited); place < cells_.end(visited); place += width) {
-    const float* rests = rests_ ? panels_.rests(place) : no_rests_.data();
+    const float* residuals = residuals_ ? panels_.residuals(place) : no_residuals_.data();
     std::uint64_t hits[kTileQueries];
-    if (!kernels().probe_tile(queries, panels_.panel(place), rests, panels_.stages(), hits,
-                              scratch.tile.data())) {
+    if (!kernels_.probe_tile(queries, panels_.panel(place), residuals, panels_.stages(), hits,
+                             scratch.tile.data())) {
       continue;
     }
     for (int q = 0; q < count; ++q) {

@@ -57,10 +57,10 @@ private:
 
 class CellProbe {
 public:
-  // `rests` says whether the points have something beyond the leading axes. A query considers the
-  // `nearby` cells nearest to its own; `doubt` is in deviations, see probe.cpp.
-  CellProbe(const Cells& cells, const CellPanels& panels, bool rests, Size kept, Size nearby,
-            double doubt, ThreadTeam& team);
+  // `residuals` says whether the points have something beyond the leading axes. A query considers
+  // the `nearby` cells nearest to its own; `z_score` is in deviations, see probe.cpp.
+  CellProbe(const Cells& cells, const CellPanels& panels, bool residuals, Size kept, Size nearby,
+            double z_score, ThreadTeam& team);
 
   // What one worker needs.
   struct Scratch {
@@ -85,14 +85,15 @@ private:
   void visit_tiles(Size cell, Size visited, const int* active, int count, Scratch& scratch) const;
   void measure_cell(Size cell);
 
+  const SearchKernels& kernels_;
   const Cells& cells_;
   const CellPanels& panels_;
-  bool rests_;
+  bool residuals_;
   Size kept_;
   Size nearby_;
-  float squared_doubt_;
-  std::vector<float> variances_; // of each cell along each axis
-  std::vector<float> no_rests_;  // zeros
+  float squared_z_score_;
+  std::vector<float> variances_;    // of each cell along each axis
+  std::vector<float> no_residuals_; // zeros
 };
 
 } // namespace acctsne

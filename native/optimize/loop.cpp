@@ -62,8 +62,8 @@ public:
     return true;
   }
 
-  void rest() override {
-    rest_layout(layout_);
+  void reset_momentum() override {
+    acctsne::reset_momentum(layout_);
     friction_ = Friction();
   }
 

@@ -57,7 +57,7 @@ public:
   // of the last finished iteration in place.
   virtual bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) = 0;
   // Forgets momentum, friction and gains.
-  virtual void rest() = 0;
+  virtual void reset_momentum() = 0;
   // Holds the points where `fixed` (one value a row of P) is not zero; an empty span lets all go.
   virtual void hold(std::span<const std::uint8_t> fixed) = 0;
   virtual OptimizerState<Real> state() const = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "acctsne/types.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/update.hpp"
 
 #include <cmath>
 #include <optional>

@@ -51,7 +51,7 @@ void start_layout(Layout<Real>& layout, const Real* points, Size count) {
     values->resize(static_cast<std::size_t>(dims));
   }
   layout.preconditioner.assign(layout.points.size(), Real(1));
-  rest_layout(layout);
+  reset_momentum(layout);
   std::vector<double> numbers(static_cast<std::size_t>(UpdateSums::size(dims)));
   const UpdateSums sums(numbers.data(), dims);
   for (int axis = 0; axis < dims; ++axis) {
@@ -116,7 +116,7 @@ void precondition_layout(Layout<Real>& layout, std::span<const Real> of_rows) {
 }
 
 template <typename Real>
-void rest_layout(Layout<Real>& layout) {
+void reset_momentum(Layout<Real>& layout) {
   layout.updates.assign(layout.points.size(), Real(0));
   layout.gains.assign(layout.points.size(), Real(1));
 }
@@ -144,7 +144,7 @@ UpdateTotals update_layout(Layout<Real>& layout, UpdateParameters<Real> paramete
   const Size count = layout.size();
   const Size sums_per_chunk = UpdateSums::size(dims);
   sums.resize(static_cast<std::size_t>(chunk_count(count, kPointsPerChunk) * sums_per_chunk));
-  const auto kernel = kernels().of<Real>().update_points.of(dims);
+  const auto kernel = kernels().update.of<Real>().update_points.of(dims);
   const UpdateArrays<Real> arrays{attractive,
                                   repulsive,
                                   layout.preconditioner.data(),
@@ -169,7 +169,7 @@ UpdateTotals update_layout(Layout<Real>& layout, UpdateParameters<Real> paramete
   template void relabel_layout(Layout<Real>&, const std::vector<PointId>&, ThreadTeam&);           \
   template std::vector<Real> in_row_order(const Layout<Real>&, const std::vector<Real>&);          \
   template void precondition_layout(Layout<Real>&, std::span<const Real>);                         \
-  template void rest_layout(Layout<Real>&);                                                        \
+  template void reset_momentum(Layout<Real>&);                                                     \
   template void hold_points(Layout<Real>&, std::span<const std::uint8_t>);                         \
   template UpdateTotals update_layout(Layout<Real>&, UpdateParameters<Real>, Real*, Real*,         \
                                       std::vector<double>&, ThreadTeam&);

@@ -4,7 +4,7 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/update.hpp"
 
 #include <span>
 #include <vector>
@@ -57,7 +57,7 @@ void precondition_layout(Layout<Real>& layout, std::span<const Real> of_rows);
 
 // Forgets momentum and gains, as scikit-learn does after early exaggeration.
 template <typename Real>
-void rest_layout(Layout<Real>& layout);
+void reset_momentum(Layout<Real>& layout);
 
 // Holds the points where `fixed`, in the order of the user's rows, is not zero; an empty span lets
 // all go.

@@ -12,7 +12,7 @@ using namespace acctsne;
 
 // Queries and a panel of random numbers for the filter's kernels.
 struct FilterTile {
-  explicit FilterTile(Size dims_) : dims(dims_), width(kernels().panel_points) {
+  explicit FilterTile(Size dims_) : dims(dims_), width(kernels().search.panel_points) {
     std::mt19937_64 random(6);
     std::normal_distribution<float> normal;
     std::uniform_int_distribution<std::int16_t> coordinate(-32767, 32767);
@@ -27,18 +27,18 @@ struct FilterTile {
     }
     units.resize(at(width));
     norms.resize(at(width));
-    rests.resize(at(width * kMostStages));
-    for (auto* reals : {&units, &norms, &rests}) {
+    residuals.resize(at(width * kMostStages));
+    for (auto* reals : {&units, &norms, &residuals}) {
       std::generate(reals->begin(), reals->end(), [&] { return normal(random); });
     }
     // The padding of a last panel.
     norms[at(width - 1)] = std::numeric_limits<float>::infinity();
-    panel = {values.data(), units.data(), norms.data(), rests.data(), nullptr};
+    panel = {values.data(), units.data(), norms.data(), residuals.data(), nullptr};
     for (int q = 0; q < kTileQueries; ++q) {
       queries.coordinates[q] = coordinates.data() + q * dims;
       queries.factors[q] = -2e-8f * normal(random);
       queries.norms[q] = normal(random);
-      for (auto& stage : queries.rest_factors) {
+      for (auto& stage : queries.residual_factors) {
         stage[q] = -2 * normal(random);
       }
     }
@@ -60,7 +60,7 @@ struct FilterTile {
   std::vector<std::int16_t> values;
   std::vector<float> units;
   std::vector<float> norms;
-  std::vector<float> rests;
+  std::vector<float> residuals;
   FilterPanel panel;
   FilterQueries queries;
 };
@@ -73,8 +73,8 @@ TEST(filter_tile_matches_direct_computation) {
       CHECK_EQUAL(stages.dims[stages.count - 1], dims);
       const auto bound = [&](int q, Size p, int stage) {
         return tile.squared_distance(q, p, stages.dims[stage]) +
-               static_cast<double>(tile.queries.rest_factors[stage][q]) *
-                   static_cast<double>(tile.rests[at(stage * tile.width + p)]);
+               static_cast<double>(tile.queries.residual_factors[stage][q]) *
+                   static_cast<double>(tile.residuals[at(stage * tile.width + p)]);
       };
 
       const float infinity = std::numeric_limits<float>::infinity();
@@ -85,7 +85,7 @@ TEST(filter_tile_matches_direct_computation) {
       for (const bool both : {false, true}) {
         tile.panel.limits = both ? point_limits.data() : nullptr;
         FilterHits hits;
-        CHECK(kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+        CHECK(kernels().search.filter_tile(tile.queries, tile.panel, stages, hits));
         const auto check_hit = [&](std::uint64_t bits, Size p, double expected, float limit) {
           // Rounding decides what is too close to tell.
           if (std::abs(expected - static_cast<double>(limit)) > 1e-4 || std::isinf(limit)) {
@@ -111,7 +111,7 @@ TEST(filter_tile_matches_direct_computation) {
       std::fill_n(tile.queries.limits, kTileQueries, static_cast<float>(lowest - 1e-3));
       std::fill(point_limits.begin(), point_limits.end(), static_cast<float>(lowest - 1e-3));
       FilterHits hits;
-      CHECK(!kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+      CHECK(!kernels().search.filter_tile(tile.queries, tile.panel, stages, hits));
       // One limit, of either side, above the bound of a single pair in every stage lets it pass.
       const auto highest = [&](int q, Size p) {
         double most = bound(q, p, 0);
@@ -121,11 +121,11 @@ TEST(filter_tile_matches_direct_computation) {
         return static_cast<float>(most + 1e-3);
       };
       point_limits[0] = highest(5, 0);
-      CHECK(kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+      CHECK(kernels().search.filter_tile(tile.queries, tile.panel, stages, hits));
       CHECK((hits.of_point[5] & 1) != 0);
       tile.queries.limits[1] = highest(1, tile.width - 2);
       tile.panel.limits = nullptr;
-      CHECK(kernels().filter_tile(tile.queries, tile.panel, stages, hits));
+      CHECK(kernels().search.filter_tile(tile.queries, tile.panel, stages, hits));
       CHECK((hits.of_query[1] >> (tile.width - 2) & 1) != 0);
       CHECK_EQUAL(hits.of_point[5], std::uint64_t{0});
     }
@@ -141,7 +141,7 @@ TEST(estimate_tile_matches_direct_computation) {
       for (int q = 0; q < kTileQueries; ++q) {
         rows[q] = estimates.data() + q * tile.width;
       }
-      kernels().estimate_tile(tile.queries, tile.panel, dims, rows);
+      kernels().search.estimate_tile(tile.queries, tile.panel, dims, rows);
       for (int q = 0; q < kTileQueries; ++q) {
         CHECK(std::isinf(rows[q][tile.width - 1]));
         for (Size p = 0; p < tile.width - 1; ++p) {
@@ -163,7 +163,7 @@ TEST(filter_tile_does_not_overflow) {
     for (int q = 0; q < kTileQueries; ++q) {
       rows[q] = estimates.data() + q * tile.width;
     }
-    kernels().estimate_tile(tile.queries, tile.panel, 2, rows);
+    kernels().search.estimate_tile(tile.queries, tile.panel, 2, rows);
     for (int q = 0; q < kTileQueries; ++q) {
       const double expected = tile.squared_distance(q, 0, 2);
       CHECK_NEAR(rows[q][0], expected, 1e-5 * std::abs(expected));
@@ -178,9 +178,9 @@ TEST(near_distance_keeps_to_the_precision_of_the_data) {
         const std::vector<Real> a = make_cloud<Real>(Cloud::uniform, features, 1, 7);
         const std::vector<Real> b = make_cloud<Real>(Cloud::uniform, features, 1, 8);
         const double exact =
-            kernels().of<Real>().squared_distance(a.data(), b.data(), features, 0.5);
-        CHECK_NEAR(kernels().of<Real>().near_distance(a.data(), b.data(), features, 0.5), exact,
-                   8 * static_cast<double>(kEpsilon<Real>) * exact);
+            kernels().distances.of<Real>().squared_distance(a.data(), b.data(), features, 0.5);
+        CHECK_NEAR(kernels().distances.of<Real>().near_distance(a.data(), b.data(), features, 0.5),
+                   exact, 8 * static_cast<double>(kEpsilon<Real>) * exact);
       }
     });
   });
@@ -193,7 +193,8 @@ TEST(distances_to_rows_match_a_double_loop) {
       const std::vector<float> rows = make_cloud<float>(Cloud::uniform, 7 * stride, 1, 3);
       const std::vector<float> point = make_cloud<float>(Cloud::uniform, dims, 1, 4);
       std::vector<float> distances(7);
-      kernels().distances_to_rows(point.data(), rows.data(), 7, dims, stride, distances.data());
+      kernels().search.distances_to_rows(point.data(), rows.data(), 7, dims, stride,
+                                         distances.data());
       for (Size i = 0; i < 7; ++i) {
         double sum = 0;
         for (Size d = 0; d < dims; ++d) {
@@ -209,7 +210,7 @@ TEST(distances_to_rows_match_a_double_loop) {
 TEST(squared_distance_is_taken_in_double) {
   for_levels([] {
     for_reals([]<typename Real>() {
-      const auto kernel = kernels().of<Real>().squared_distance;
+      const auto kernel = kernels().distances.of<Real>().squared_distance;
       for (const Size features : {0, 1, 2, 7, 8, 17, 100}) {
         std::vector<Real> a = make_cloud<Real>(Cloud::uniform, features, 1, 7);
         std::vector<Real> b = make_cloud<Real>(Cloud::uniform, features, 1, 8);
@@ -234,27 +235,27 @@ TEST(squared_distance_is_taken_in_double) {
 
 TEST(probe_tile_matches_direct_computation) {
   for_levels([] {
-    const int width = kernels().panel_points;
+    const int width = kernels().search.panel_points;
     for (const Size dims : {1, 2, 17, 100}) {
       const auto values = [](Size count, std::uint64_t seed) {
         return make_cloud<float>(Cloud::uniform, count, 1, seed);
       };
       const std::vector<float> coordinates = values(kTileQueries * dims, 1);
-      const std::vector<float> query_rests = values(kTileQueries, 2);
+      const std::vector<float> query_residuals = values(kTileQueries, 2);
       const std::vector<float> panel = values(width * dims, 3);
-      const std::vector<float> rests = values(width, 4);
+      const std::vector<float> residuals = values(width, 4);
       const TileStages stages({4, 9, 40}, dims);
       std::vector<double> expected(at(kTileQueries * width));
       ProbeQueries queries{};
       for (int q = 0; q < kTileQueries; ++q) {
         queries.coordinates[q] = coordinates.data() + q * dims;
-        queries.rests[q] = query_rests[at(q)];
+        queries.residuals[q] = query_residuals[at(q)];
         for (Size p = 0; p < width; ++p) {
           const auto square = [](float a, float b) {
             return std::pow(static_cast<double>(a) - static_cast<double>(b), 2);
           };
           double& sum = expected[at(q * width + p)];
-          sum = square(query_rests[at(q)], rests[at(p)]);
+          sum = square(query_residuals[at(q)], residuals[at(p)]);
           for (Size d = 0; d < dims; ++d) {
             sum += square(queries.coordinates[q][d], panel[at(d * width + p)]);
           }
@@ -264,8 +265,8 @@ TEST(probe_tile_matches_direct_computation) {
       }
       std::vector<float> distances(expected.size());
       std::uint64_t hits[kTileQueries];
-      CHECK(kernels().probe_tile(queries, panel.data(), rests.data(), stages, hits,
-                                 distances.data()));
+      CHECK(kernels().search.probe_tile(queries, panel.data(), residuals.data(), stages, hits,
+                                        distances.data()));
       for (int q = 0; q < kTileQueries; ++q) {
         for (Size p = 0; p < width; ++p) {
           const float distance = distances[at(q * width + p)];
@@ -274,8 +275,8 @@ TEST(probe_tile_matches_direct_computation) {
         }
       }
       std::fill_n(queries.limits, kTileQueries, 0.0f);
-      CHECK(!kernels().probe_tile(queries, panel.data(), rests.data(), stages, hits,
-                                  distances.data()));
+      CHECK(!kernels().search.probe_tile(queries, panel.data(), residuals.data(), stages, hits,
+                                         distances.data()));
     }
   });
 }
@@ -283,14 +284,14 @@ TEST(probe_tile_matches_direct_computation) {
 TEST(spread_of_distances_matches_draws) {
   for_levels([] {
     constexpr Size kDims = 3;
-    const int width = kernels().panel_points;
+    const int width = kernels().search.panel_points;
     const std::vector<float> panel = make_cloud<float>(Cloud::uniform, width * kDims, 1, 1);
     const float center[kDims] = {10, -20, 5};
     const float variances[kDims] = {100, 25, 4};
     std::vector<float> means(at(width));
     std::vector<float> spreads(at(width));
-    kernels().spread_of_distances(panel.data(), kDims, center, variances, means.data(),
-                                  spreads.data());
+    kernels().search.spread_of_distances(panel.data(), kDims, center, variances, means.data(),
+                                         spreads.data());
     std::mt19937_64 random(2);
     std::normal_distribution<double> normal;
     for (const Size p : {0, width - 1}) {
@@ -322,8 +323,8 @@ TEST(squared_distances_to_named_rows_match_a_double_loop) {
         const std::vector<Real> rows = make_cloud<Real>(Cloud::uniform, 7 * dims, 1, 3);
         const std::vector<Real> point = make_cloud<Real>(Cloud::uniform, dims, 1, 4);
         std::vector<Real> distances(3);
-        kernels().of<Real>().squared_distances_to(point.data(), rows.data(), named.data(), 3, dims,
-                                                  distances.data());
+        kernels().distances.of<Real>().squared_distances_to(point.data(), rows.data(), named.data(),
+                                                            3, dims, distances.data());
         for (Size i = 0; i < 3; ++i) {
           const Real* row = rows.data() + named[at(i)] * dims;
           double sum = 0;
@@ -349,10 +350,11 @@ TEST(squared_distances_of_filled_rows_are_near_distances) {
         filled_b.resize(filled_a.size());
         const PointId named = 0;
         Real distance;
-        kernels().of<Real>().squared_distances_to(filled_a.data(), filled_b.data(), &named, 1,
-                                                  static_cast<Size>(filled_a.size()), &distance);
-        CHECK_EQUAL(static_cast<double>(distance),
-                    kernels().of<Real>().near_distance(a.data(), b.data(), features, 1.0));
+        kernels().distances.of<Real>().squared_distances_to(
+            filled_a.data(), filled_b.data(), &named, 1, static_cast<Size>(filled_a.size()),
+            &distance);
+        CHECK_EQUAL(static_cast<double>(distance), kernels().distances.of<Real>().near_distance(
+                                                       a.data(), b.data(), features, 1.0));
       }
     });
   });
@@ -360,7 +362,7 @@ TEST(squared_distances_of_filled_rows_are_near_distances) {
 
 TEST(numbers_below_a_limit) {
   for_levels([] {
-    const Size width = kernels().panel_points;
+    const Size width = kernels().search.panel_points;
     const Size count = 5 * width;
     std::mt19937_64 random(9);
     std::normal_distribution<float> normal;
@@ -372,7 +374,7 @@ TEST(numbers_below_a_limit) {
     numbers[at(width)] = 0.25f;
     for (const float limit : {-10.0f, 0.0f, 0.25f, std::numeric_limits<float>::infinity()}) {
       std::vector<std::uint64_t> bits(10, 77);
-      kernels().bits_below(numbers.data(), count, limit, bits.data(), 2);
+      kernels().search.bits_below(numbers.data(), count, limit, bits.data(), 2);
       Size expected = 0;
       for (Size i = 0; i < count; ++i) {
         const bool below = numbers[at(i)] < limit;
@@ -380,7 +382,7 @@ TEST(numbers_below_a_limit) {
         CHECK_EQUAL((bits[at(i / width * 2)] >> (i % width)) & 1, std::uint64_t{below});
         CHECK_EQUAL(bits[at(i / width * 2 + 1)], std::uint64_t{77});
       }
-      CHECK_EQUAL(kernels().count_below(numbers.data(), count, limit), expected);
+      CHECK_EQUAL(kernels().search.count_below(numbers.data(), count, limit), expected);
     }
   });
 }
@@ -399,8 +401,8 @@ TEST(distances_of_integers_are_exact) {
         const std::vector<std::int16_t> point(at(dims), 255);
         const PointId named[] = {3, 0, 4};
         Real distances[3];
-        kernels().of<Real>().squared_distances_of_integers(point.data(), rows.data(), named, 3,
-                                                           dims, distances);
+        kernels().distances.of<Real>().squared_distances_of_integers(point.data(), rows.data(),
+                                                                     named, 3, dims, distances);
         for (int i = 0; i < 3; ++i) {
           std::int64_t expected = 0;
           for (Size d = 0; d < dims; ++d) {
@@ -423,9 +425,9 @@ TEST(bytes_are_told_from_other_numbers) {
         numbers[at(i)] = static_cast<Real>(i % 256);
       }
       std::vector<std::uint8_t> bytes(kCount);
-      CHECK(kernels().of<Real>().to_bytes(numbers.data(), kCount, bytes.data()));
+      CHECK(kernels().distances.of<Real>().to_bytes(numbers.data(), kCount, bytes.data()));
       std::vector<std::int16_t> wide(kCount);
-      kernels().widen_bytes(bytes.data(), kCount, wide.data());
+      kernels().search.widen_bytes(bytes.data(), kCount, wide.data());
       for (Size i = 0; i < kCount; ++i) {
         CHECK_EQUAL(static_cast<Real>(bytes[at(i)]), numbers[at(i)]);
         CHECK_EQUAL(static_cast<Real>(wide[at(i)]), numbers[at(i)]);
@@ -434,7 +436,7 @@ TEST(bytes_are_told_from_other_numbers) {
         for (const Size where : {Size{0}, Size{100}, kCount - 1}) {
           std::vector<Real> spoiled = numbers;
           spoiled[at(where)] = static_cast<Real>(other);
-          CHECK(!kernels().of<Real>().to_bytes(spoiled.data(), kCount, bytes.data()));
+          CHECK(!kernels().distances.of<Real>().to_bytes(spoiled.data(), kCount, bytes.data()));
         }
       }
     });

@@ -104,7 +104,7 @@ TEST(even_lines_transform_like_the_cosine_sum) {
       // Of none, one and two passes between the first and the last.
       for (const Size length : {16, 48, 80, 96, 240, 720, 1280}) {
         const FftTables<Real> tables(length);
-        const RealKernels<Real>& kernel = kernels().of<Real>();
+        const GridKernels<Real>& kernel = kernels().grid.of<Real>();
         const int lanes = kernel.lanes;
         const Size half = length / 2;
         std::mt19937_64 random(5);
@@ -138,7 +138,7 @@ TEST(even_lines_transform_like_the_cosine_sum) {
 TEST(transforms_undo_each_other) {
   for_levels([] {
     for_reals([]<typename Real>() {
-      const RealKernels<Real>& kernel = kernels().of<Real>();
+      const GridKernels<Real>& kernel = kernels().grid.of<Real>();
       const int lanes = kernel.lanes;
       const FftTables<Real> along_x(96);
       const FftTables<Real> along_y(160);
@@ -208,7 +208,7 @@ TEST(a_coarse_spline_is_a_sum_of_fine_ones) {
 TEST(lines_go_to_the_coarse_grid_and_back) {
   for_levels([] {
     for_reals([]<typename Real>() {
-      const RealKernels<Real>& kernel = kernels().of<Real>();
+      const GridKernels<Real>& kernel = kernels().grid.of<Real>();
       std::mt19937_64 random(8);
       std::normal_distribution<double> normal;
       for (const Size fine : {4, 31, 64, 201}) {

@@ -90,7 +90,8 @@ TEST(gaussian_row_matches_exp) {
         }
         std::vector<double> weights(at(count));
         double sums[3];
-        kernels().gaussian_row(distances.data(), mask.data(), count, beta, weights.data(), sums);
+        kernels().perplexity.gaussian_row(distances.data(), mask.data(), count, beta,
+                                          weights.data(), sums);
 
         double expected[3] = {};
         for (std::size_t j = 0; j < distances.size(); ++j) {
@@ -119,8 +120,8 @@ TEST(exp_is_accurate_over_its_range) {
     const std::vector<double> mask(distances.size(), 1);
     std::vector<double> weights(distances.size());
     double sums[3];
-    kernels().gaussian_row(distances.data(), mask.data(), static_cast<Size>(distances.size()), 1,
-                           weights.data(), sums);
+    kernels().perplexity.gaussian_row(distances.data(), mask.data(),
+                                      static_cast<Size>(distances.size()), 1, weights.data(), sums);
     CHECK_EQUAL(weights[0], 1.0);
     for (std::size_t j = 0; j < distances.size(); ++j) {
       const double expected = std::exp(-distances[j]);
@@ -133,7 +134,7 @@ TEST(log_is_accurate_over_its_range) {
   // One edge of weight 1 a row: cross_entropy_rows of that row is log(1 + d^2) itself.
   for_levels([] {
     for_reals([]<typename Real>() {
-      const auto kernel = kernels().of<Real>().cross_entropy_rows.of(1);
+      const auto kernel = kernels().attractive.of<Real>().cross_entropy_rows.of(1);
       Csr<Real> P;
       P.offsets = {0, 1, 1};
       P.columns = {1};
@@ -157,7 +158,7 @@ TEST(attractive_rows_match_a_double_loop) {
       const Csr<Real> P = make_rows<Real>();
       const Edges<Real> edges = edges_of(P);
       const std::vector<Real> points = make_cloud<Real>(Cloud::uniform, kRows, Dims);
-      for (const auto kernel : kernels_for(Dims, kernels().of<Real>().attractive_rows)) {
+      for (const auto kernel : kernels_for(Dims, kernels().attractive.of<Real>().attractive_rows)) {
         for (const Size begin : {Size{0}, Size{5}}) {
           for (const Size end : {begin, Size{41}, kRows}) {
             constexpr Real kUntouched = -77;
@@ -208,7 +209,8 @@ TEST(cross_entropy_rows_match_a_double_loop) {
                       std::log1p(squared(points.data() + i * Dims,
                                          points.data() + Size{P.columns[at(e)]} * Dims, Dims));
         }
-        for (const auto kernel : kernels_for(Dims, kernels().of<Real>().cross_entropy_rows)) {
+        for (const auto kernel :
+             kernels_for(Dims, kernels().attractive.of<Real>().cross_entropy_rows)) {
           const double got = kernel(Dims, edges.view(), points.data(), i, i + 1);
           CHECK_NEAR(got, expected,
                      (16 + Dims) * static_cast<double>(kEpsilon<Real>) * (1 + expected));
@@ -230,7 +232,7 @@ TEST(repulsive_range_matches_a_double_loop) {
           values[axis].push_back(points[at(i * Dims + axis)]);
         }
         // What lies beyond the end must not count.
-        values[axis].resize(at(kCount + kernels().of<Real>().lanes), Real(1));
+        values[axis].resize(at(kCount + kernels().all_pairs.of<Real>().lanes), Real(1));
         axes[axis] = values[axis].data();
       }
       Real y[Dims];
@@ -255,7 +257,7 @@ TEST(repulsive_range_matches_a_double_loop) {
             magnitude[axis] += std::abs(term);
           }
         }
-        for (const auto kernel : kernels_for(Dims, kernels().of<Real>().repulsive(1).range)) {
+        for (const auto kernel : kernels_for(Dims, kernels().all_pairs.of<Real>().first_power)) {
           double force[Dims];
           std::fill_n(force, Dims, 0.25);
           const double z = kernel(Dims, axes, begin, end, y, 1, force);
@@ -426,7 +428,7 @@ TEST(update_points_match_the_rule) {
   };
   for_levels([&] {
     for_reals_and_any_dims([&]<typename Real, int Dims>() {
-      for (const auto kernel : kernels_for(Dims, kernels().of<Real>().update_points)) {
+      for (const auto kernel : kernels_for(Dims, kernels().update.of<Real>().update_points)) {
         for (const StepRule rule : {StepRule::delta_bar_delta, StepRule::heavy_ball}) {
           check_rule.template operator()<Real, Dims>(rule, kernel);
         }
@@ -455,7 +457,8 @@ TEST(morton_codes_match_a_naive_interleave) {
       const auto scale = static_cast<Real>(std::ldexp(1.0, kMortonBits<Dims>)) / side;
       const Size count = static_cast<Size>(points.size()) / Dims;
       std::vector<MortonCode> codes(at(count));
-      kernels().of<Real>().morton_codes[Dims - 1](points.data(), count, lower, scale, codes.data());
+      kernels().tree.of<Real>().morton_codes[Dims - 1](points.data(), count, lower, scale,
+                                                       codes.data());
       for (Size i = 0; i < count; ++i) {
         const MortonCode expected = naive_code<Real, Dims>(points.data() + i * Dims, lower, scale);
         CHECK_EQUAL(codes[at(i)], expected);
@@ -479,8 +482,8 @@ TEST(negative_entropy_matches_a_plain_loop) {
           probabilities[at(i)] = p;
           expected += p > 0 ? static_cast<double>(p) * std::log(static_cast<double>(p)) : 0;
         }
-        CHECK_NEAR(kernels().of<Real>().negative_entropy(probabilities.data(), count), expected,
-                   1e-14 * std::abs(expected));
+        CHECK_NEAR(kernels().attractive.of<Real>().negative_entropy(probabilities.data(), count),
+                   expected, 1e-14 * std::abs(expected));
       }
     });
   });

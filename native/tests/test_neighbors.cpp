@@ -290,7 +290,8 @@ TEST(a_cluster_at_the_mean_whose_float_squares_vanish) {
 }
 
 TEST(clusters_of_several_cells_far_apart_for_their_size) {
-  // Coordinates in float are off by more than the clusters' own distances, so balls prove nothing.
+  // Coordinates in float are off by more than the clusters' own distances, so bounding spheres
+  // prove nothing.
   for (const double apart : {1e3, 1e6}) {
     std::vector<double> data = normal_data<double>(1500, 3);
     for (Size i = 0; i < 1500; ++i) {

@@ -548,7 +548,7 @@ TEST(rest_forgets_momentum_and_gains) {
         rested->run(make_phase(10), team, {});
         restless->run(make_phase(10), team, {});
         const std::vector<Real> halfway = positions(*rested);
-        rested->rest();
+        rested->reset_momentum();
         CHECK(same_bytes(positions(*rested), halfway));
         const auto fresh = make_optimizer(P.view(), halfway.data(), dims, {method, 0.5});
         for (Optimizer<Real>* optimizer : {rested.get(), restless.get(), fresh.get()}) {

@@ -96,7 +96,7 @@ TEST(similarity_is_accurate_over_its_range) {
   // eight or fewer go through a vector, the rest alone.
   for_levels([] {
     for_reals([]<typename Real>() {
-      const auto kernel = kernels().of<Real>().any_power.range.of(1);
+      const auto kernel = kernels().all_pairs.of<Real>().any_power.of(1);
       const auto epsilon = static_cast<double>(kEpsilon<Real>);
       const auto smallest = static_cast<double>(std::numeric_limits<Real>::min());
       for (const double exponent : {1e-3, 0.1, 0.5, 0.8, 1.0, 1.5, 2.0, 10.0, 100.0, 1e3}) {

@@ -93,7 +93,7 @@ Box<Real, Dims> root_box(const Real* lower, const Real* upper) {
 template <typename Real, int Dims>
 void compute_morton_codes(const Real* points, Size count, const Box<Real, Dims>& box,
                           MortonCode* codes, ThreadTeam& team) {
-  const auto kernel = kernels().of<Real>().morton_codes[Dims - 1];
+  const auto kernel = kernels().tree.of<Real>().morton_codes[Dims - 1];
   const auto scale =
       static_cast<Real>(std::ldexp(1.0, kMortonBits<Dims>) / static_cast<double>(box.side));
   parallel_for(team, count, kChunk, [&](Size begin, Size end) {

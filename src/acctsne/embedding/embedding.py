@@ -379,7 +379,7 @@ class Embedding:
 
     def _rest(self) -> None:
         """Forget momentum and gains."""
-        self._optimizer.rest()
+        self._optimizer.reset_momentum()
 
     def _disorder(self) -> float:
         """Tell how far apart neighbours are: 0 in one place, about 1 where all is at random."""

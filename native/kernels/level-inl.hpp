@@ -1,0 +1,19 @@
+// What every unit of kernels begins with. Units are compiled once per instruction set; the build
+// names it by ACCTSNE_LEVEL, the namespace, and ACCTSNE_VECTOR_BYTES.
+#include "acctsne/types.hpp"
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace acctsne::ACCTSNE_LEVEL {
+
+inline constexpr int kVectorBytes = ACCTSNE_VECTOR_BYTES;
+
+#include "kernels/simd-inl.hpp"
+
+} // namespace acctsne::ACCTSNE_LEVEL

@@ -1,0 +1,13 @@
+// The kernels of the search for bandwidths, compiled once per instruction set.
+#include "kernels/perplexity.hpp"
+
+#include "kernels/level-inl.hpp"
+
+namespace acctsne::ACCTSNE_LEVEL {
+
+#include "kernels/gaussian-inl.hpp"
+
+extern const PerplexityKernels kPerplexityKernels;
+constinit const PerplexityKernels kPerplexityKernels = {.gaussian_row = gaussian_row};
+
+} // namespace acctsne::ACCTSNE_LEVEL
