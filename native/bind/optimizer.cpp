@@ -60,7 +60,8 @@ public:
     const CsrView<Real> matrix = csr_of(offsets, columns, values, rows_);
     run_native(threads, [&](ThreadTeam& team) {
       MatrixRows<Real> P(matrix);
-      optimizer_ = make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, team);
+      optimizer_ =
+          make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, alone_, team);
     });
   }
 
@@ -74,7 +75,8 @@ public:
     run_native(threads, [&](ThreadTeam& team) {
       require_sorted(C, team);
       SymmetrizedRows<Real> P(C, team);
-      optimizer_ = make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, team);
+      optimizer_ =
+          make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, alone_, team);
     });
   }
 
@@ -226,6 +228,7 @@ private:
   std::size_t rows_;
   std::size_t dims_;
   mutable Exclusive::Owner owner_{};
+  OneProcess alone_;
   std::unique_ptr<Optimizer<Real>> optimizer_;
 };
 

@@ -15,6 +15,9 @@ namespace {
 constexpr const char* kRuleNames[] = {"delta_bar_delta", "heavy_ball"};
 
 Method method_named(const std::string& name) {
+  if (name == kAutomaticName) {
+    return Method::automatic;
+  }
   const auto* found = std::find_if(std::begin(kMethodTable), std::end(kMethodTable),
                                    [&](const MethodEntry& entry) { return entry.name == name; });
   require(found != std::end(kMethodTable), "unknown method");
@@ -31,6 +34,7 @@ StepRule rule_named(const std::string& name) {
 
 void bind_options(nb::module_& m) {
   nb::dict methods;
+  methods[kAutomaticName] = 0;
   for (const MethodEntry& entry : kMethodTable) {
     methods[entry.name] = entry.most_dims;
   }

@@ -55,24 +55,21 @@ nb::tuple repulsion(Input2<Real> Y, const RepulsionOptions& options, int threads
   const auto count = static_cast<Size>(Y.shape(0));
   const std::size_t dims = Y.shape(1);
   require(count >= 1 && dims >= 1, "an embedding has at least a point and a dimension");
-  require(dims <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
   const std::vector<Real> points = in_unit(Y, options.output_kernel);
-  std::vector<Real> lower(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(dims));
-  std::vector<Real> upper = lower;
-  for (std::size_t c = 0; c < points.size(); ++c) {
-    require(std::isfinite(points[c]), "a position is not finite");
-    lower[c % dims] = std::min(lower[c % dims], points[c]);
-    upper[c % dims] = std::max(upper[c % dims], points[c]);
-  }
+  require(
+      std::all_of(points.begin(), points.end(), [](Real value) { return std::isfinite(value); }),
+      "a position is not finite");
   std::vector<Real> force(points.size());
-  double z = 0;
+  RowSums z;
   run_native(threads, [&](ThreadTeam& team) {
+    const Bounds<Real> bounds(points.data(), count, static_cast<int>(dims));
     StepSeconds seconds;
-    z = make_repulsion<Real>(static_cast<int>(dims), options)
-            ->forces(points.data(), count, lower.data(), upper.data(), force.data(), seconds, team);
+    z.start(count, kBlockRows);
+    ChosenRepulsion<Real>(static_cast<int>(dims), options)
+        .forces(bounds.map(), {0, count}, force.data(), z, seconds, team);
   });
   scale_forces(force, options.output_kernel);
-  return nb::make_tuple(to_numpy(std::move(force), {Y.shape(0), dims}), z);
+  return nb::make_tuple(to_numpy(std::move(force), {Y.shape(0), dims}), z.total());
 }
 
 double exact_kl_of(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<double> values,

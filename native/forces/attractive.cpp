@@ -15,27 +15,28 @@ static_assert(kEdgeBlockRows % kRowsPerTask == 0);
 } // namespace
 
 template <typename Real>
-void attractive_forces(const Edges<Real>& edges, const Real* points, int dims, Real* force,
-                       ThreadTeam& team) {
+void attractive_forces(const Edges<Real>& edges, const Real* points, int dims, Rows own,
+                       Real* force, ThreadTeam& team) {
   const auto kernel = kernels().attractive.of<Real>().attractive_rows.of(dims);
   const EdgeView<Real> view = edges.view();
-  parallel_for(team, view.rows, kRowsPerTask,
+  parallel_for(team, own, kRowsPerTask,
                [&](Size begin, Size end) { kernel(dims, view, points, begin, end, force); });
 }
 
 template <typename Real>
-double cross_entropy(const Edges<Real>& edges, const Real* points, int dims,
-                     std::vector<double>& partials, ThreadTeam& team) {
+void cross_entropy(const Edges<Real>& edges, const Real* points, int dims, Rows own, RowSums& sums,
+                   ThreadTeam& team) {
   const auto kernel = kernels().attractive.of<Real>().cross_entropy_rows.of(dims);
   const EdgeView<Real> view = edges.view();
-  return parallel_sum(team, view.rows, kEdgeBlockRows, partials,
-                      [&](Size begin, Size end) { return kernel(dims, view, points, begin, end); });
+  sums.start(view.rows, kEdgeBlockRows);
+  parallel_for(team, own, kEdgeBlockRows, [&](Size begin, Size end) {
+    *sums.of_row(begin) = kernel(dims, view, points, begin, end);
+  });
 }
 
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \
-  template void attractive_forces(const Edges<Real>&, const Real*, int, Real*, ThreadTeam&);       \
-  template double cross_entropy(const Edges<Real>&, const Real*, int, std::vector<double>&,        \
-                                ThreadTeam&);
+  template void attractive_forces(const Edges<Real>&, const Real*, int, Rows, Real*, ThreadTeam&); \
+  template void cross_entropy(const Edges<Real>&, const Real*, int, Rows, RowSums&, ThreadTeam&);
 ACCTSNE_INSTANTIATE(float)
 ACCTSNE_INSTANTIATE(double)
 

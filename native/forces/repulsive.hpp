@@ -1,25 +1,24 @@
-// Step 6, repulsive forces: the method that a layout asks for.
+// Step 6, repulsive forces: what a method of computing them is, the table of methods, and the
+// choice among them.
 #pragma once
 
+#include "acctsne/communicator.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "forces/map_view.hpp"
 #include "forces/output_kernel.hpp"
+#include "kernels/variants.hpp"
 
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace acctsne {
 
-enum class Method { automatic, exact, barnes_hut, fft };
-inline constexpr int kMethods = 4;
-
-// What users call the methods, and for how many dimensions they serve; 0 for any number.
-struct MethodEntry {
-  const char* name;
-  int most_dims;
-};
-inline constexpr MethodEntry kMethodTable[kMethods] = {
-    {"auto", 0}, {"exact", 0}, {"barnes_hut", 3}, {"fft", 2}};
+// Methods in the order of their table, and the choice of the cheapest.
+enum class Method { exact, barnes_hut, fft, automatic };
+inline constexpr int kMethods = 3;
+inline constexpr const char* kAutomaticName = "auto";
 
 struct RepulsionOptions {
   Method method = Method::automatic;
@@ -28,31 +27,87 @@ struct RepulsionOptions {
   OutputKernel output_kernel = {};
 };
 
+// One method, for maps of one dimension.
 template <typename Real>
 class Repulsion {
 public:
   virtual ~Repulsion() = default;
 
-  // Fills force with sum_j q_ij (u_i - u_j) / (1 + |u_i - u_j|^2) and returns Z, for points u
-  // within [lower, upper], in the output kernel's unit.
-  virtual double forces(const Real* points, Size count, const Real* lower, const Real* upper,
-                        Real* force, StepSeconds& seconds, ThreadTeam& team) = 0;
+  // Nanoseconds that one evaluation takes on one thread; infinite for a map that the method cannot
+  // serve. Threads and double precision change all methods by about the same factor, so only the
+  // ratios matter.
+  virtual double cost(const MapView<Real>& map) const = 0;
+
+  // Fills the forces on own rows, sum_j q_ij (u_i - u_j) / (1 + |u_i - u_j|^2), and adds what they
+  // contribute to Z = sum_i sum_{j != i} q_ij.
+  virtual void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
+                      StepSeconds& seconds, ThreadTeam& team) = 0;
+  // The same for all rows; returns Z.
+  double forces(const MapView<Real>& map, Real* force, ThreadTeam& team);
 
   // The positions of an earlier call that the next one still depends on; empty if there are none.
   virtual std::span<const Real> kept() const { return {}; }
   // Goes on as after that call; without positions, as if there had been none.
   virtual void keep(std::span<const Real>, ThreadTeam&) {}
-
-  // What the last call used.
-  Method used() const { return used_; }
-
-protected:
-  Method used_ = Method::automatic;
 };
 
-// Beyond kCompiledDims only all pairs are left: automatic chooses them, other methods throw
-// std::invalid_argument.
+// The repulsion of a fixed map on any position, for points that are placed into it. What it gives
+// depends on the map and the position alone.
 template <typename Real>
-std::unique_ptr<Repulsion<Real>> make_repulsion(int dims, const RepulsionOptions& options);
+class RepulsiveField {
+public:
+  virtual ~RepulsiveField() = default;
+
+  // Fills force with sum_j q_j (u - u_j) / (1 + |u - u_j|^2) and returns z = sum_j q_j, over all
+  // points of the map.
+  virtual double at(const Real* u, Real* force) const = 0;
+};
+
+// How a method is made, and its field. Both for the given number of dimensions.
+template <typename Real>
+struct MethodMakers {
+  std::unique_ptr<Repulsion<Real>> (*repulsion)(int dims, const RepulsionOptions& options);
+  std::unique_ptr<RepulsiveField<Real>> (*field)(int dims, const MapView<Real>& map,
+                                                 const RepulsionOptions& options, ThreadTeam& team);
+};
+
+// What users call a method, and for how many dimensions it serves; 0 for any number.
+struct MethodEntry {
+  const char* name;
+  int most_dims;
+  Both<MethodMakers> make;
+
+  bool serves(int dims) const { return most_dims == 0 || dims <= most_dims; }
+};
+extern const MethodEntry kMethodTable[kMethods];
+
+// The method that the options name, or the cheapest for each map.
+template <typename Real>
+class ChosenRepulsion {
+public:
+  // Throws std::invalid_argument if the method does not serve so many dimensions.
+  ChosenRepulsion(int dims, const RepulsionOptions& options);
+
+  void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z, StepSeconds& seconds,
+              ThreadTeam& team);
+  // The method of the last call.
+  Method used() const { return used_; }
+
+  // As Repulsion has them, of whichever method keeps anything.
+  std::span<const Real> kept() const;
+  void keep(std::span<const Real> points, ThreadTeam& team);
+
+private:
+  Method choose(const MapView<Real>& map) const;
+
+  Method wanted_;
+  Method used_ = Method::automatic;
+  std::unique_ptr<Repulsion<Real>> methods_[kMethods]; // null where one does not serve
+};
+
+// The field of the method that the options name, or of the one whose cost grows least with the map.
+template <typename Real>
+std::unique_ptr<RepulsiveField<Real>> make_field(int dims, const MapView<Real>& map,
+                                                 const RepulsionOptions& options, ThreadTeam& team);
 
 } // namespace acctsne

@@ -6,13 +6,32 @@
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 namespace acctsne {
+namespace {
+
+// Calibrated by benchmarks/methods.py, as the costs of the other methods are.
+constexpr double kPair = 0.25;
+constexpr double kAnyPower = 4; // how much longer with another exponent than 1
+
+// About a million pairs a task. A power of two, so that it divides a block of rows.
+Size rows_per_task(Size points) {
+  const Size rows = std::clamp<Size>(1'000'000 / std::max<Size>(points, 1), 1, 1024);
+  return static_cast<Size>(std::bit_floor(static_cast<std::uint64_t>(rows)));
+}
+
+} // namespace
 
 template <typename Real>
-void ExactRepulsion<Real>::take_points(const Real* points, Size count, ThreadTeam& team) {
+AllPairs<Real>::AllPairs(int dims, double exponent)
+    : dims_(dims), exponent_(exponent), kernels_(kernels().all_pairs.of<Real>()) {}
+
+template <typename Real>
+void AllPairs<Real>::take_points(const Real* points, Size count, ThreadTeam& team) {
   count_ = count;
-  const Size stride = count + kernels().all_pairs.of<Real>().lanes;
+  const Size stride = count + kernels_.lanes;
   coordinates_.resize(static_cast<std::size_t>(stride * dims_));
   axes_.resize(static_cast<std::size_t>(dims_));
   for (int axis = 0; axis < dims_; ++axis) {
@@ -27,61 +46,95 @@ void ExactRepulsion<Real>::take_points(const Real* points, Size count, ThreadTea
 }
 
 template <typename Real>
-double ExactRepulsion<Real>::at(const Real* y, Real* force) const {
-  std::vector<double> sums(axes_.size());
-  const double z = kernels().all_pairs.of<Real>().range(dims_, exponent_)(
-      dims_, axes_.data(), 0, count_, y, static_cast<Real>(exponent_), sums.data());
-  for (std::size_t axis = 0; axis < sums.size(); ++axis) {
+double AllPairs<Real>::at(const Real* u, Size left_out, Real* force) const {
+  const auto range = kernels_.range(dims_, exponent_);
+  const auto exponent = static_cast<Real>(exponent_);
+  constexpr int kUsualDims = 8;
+  double usual[kUsualDims] = {};
+  std::vector<double> many(dims_ > kUsualDims ? static_cast<std::size_t>(dims_) : 0);
+  double* sums = dims_ > kUsualDims ? many.data() : usual;
+  const double z = left_out < 0
+                       ? range(dims_, axes_.data(), 0, count_, u, exponent, sums)
+                       : range(dims_, axes_.data(), 0, left_out, u, exponent, sums) +
+                             range(dims_, axes_.data(), left_out + 1, count_, u, exponent, sums);
+  for (int axis = 0; axis < dims_; ++axis) {
     force[axis] = static_cast<Real>(sums[axis]);
   }
   return z;
 }
 
 template <typename Real>
-template <typename RowOf>
-double ExactRepulsion<Real>::run(const Real* points, Size count, Size rows, RowOf&& row_of,
-                                 Real* force, double* z, ThreadTeam& team) {
-  take_points(points, count, team);
-  sums_.resize(static_cast<std::size_t>(rows * dims_));
-  const auto kernel = kernels().all_pairs.of<Real>().range(dims_, exponent_);
-  const auto exponent = static_cast<Real>(exponent_);
-  // About a million pairs a task.
-  const Size rows_per_chunk = std::clamp<Size>(1'000'000 / std::max<Size>(count, 1), 1, 1024);
-  return parallel_sum(team, rows, rows_per_chunk, partials_, [&](Size begin, Size end) {
-    double z_sum = 0;
-    for (Size r = begin; r < end; ++r) {
-      const Size i = row_of(r);
-      const Real* y = points + i * dims_;
-      double* sums = sums_.data() + r * dims_;
-      std::fill_n(sums, dims_, 0.0);
-      const double row_z = kernel(dims_, axes_.data(), 0, i, y, exponent, sums) +
-                           kernel(dims_, axes_.data(), i + 1, count, y, exponent, sums);
-      for (int axis = 0; axis < dims_; ++axis) {
-        force[r * dims_ + axis] = static_cast<Real>(sums[axis]);
-      }
-      if (z != nullptr) {
-        z[r] = row_z;
-      }
-      z_sum += row_z;
+double ExactRepulsion<Real>::cost(const MapView<Real>& map) const {
+  const auto n = static_cast<double>(map.count);
+  return (exponent_ == 1 ? 1 : kAnyPower) * kPair * n * n;
+}
+
+template <typename Real>
+void ExactRepulsion<Real>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
+                                  StepSeconds& seconds, ThreadTeam& team) {
+  const StepTimer timer(seconds.repulsive);
+  pairs_.take_points(map.points, map.count, team);
+  z_of_rows_.resize(static_cast<std::size_t>(map.count));
+  parallel_for(team, own, rows_per_task(map.count), [&](Size begin, Size end) {
+    for (Size i = begin; i < end; ++i) {
+      z_of_rows_[static_cast<std::size_t>(i)] =
+          pairs_.at(map.points + i * dims_, i, force + i * dims_);
     }
-    return z_sum;
+  });
+  add_rows(z, z_of_rows_.data(), own, team);
+}
+
+template <typename Real>
+void ExactRepulsion<Real>::forces(const Real* points, Size count, std::span<const PointId> rows,
+                                  Real* force, double* z, ThreadTeam& team) {
+  pairs_.take_points(points, count, team);
+  const auto listed = static_cast<Size>(rows.size());
+  parallel_for(team, listed, rows_per_task(count), [&](Size begin, Size end) {
+    for (Size r = begin; r < end; ++r) {
+      const Size i = rows[static_cast<std::size_t>(r)];
+      z[r] = pairs_.at(points + i * dims_, i, force + r * dims_);
+    }
   });
 }
 
+namespace {
+
 template <typename Real>
-double ExactRepulsion<Real>::forces(const Real* points, Size count, std::span<const PointId> rows,
-                                    Real* force, double* z, ThreadTeam& team) {
-  return run(
-      points, count, static_cast<Size>(rows.size()),
-      [&](Size r) { return static_cast<Size>(rows[static_cast<std::size_t>(r)]); }, force, z, team);
+class ExactField final : public RepulsiveField<Real> {
+public:
+  ExactField(int dims, const MapView<Real>& map, double exponent, ThreadTeam& team)
+      : pairs_(dims, exponent) {
+    pairs_.take_points(map.points, map.count, team);
+  }
+
+  double at(const Real* u, Real* force) const override { return pairs_.at(u, -1, force); }
+
+private:
+  AllPairs<Real> pairs_;
+};
+
+} // namespace
+
+template <typename Real>
+std::unique_ptr<Repulsion<Real>> make_exact_repulsion(int dims, const RepulsionOptions& options) {
+  return std::make_unique<ExactRepulsion<Real>>(dims, options.output_kernel.exponent);
 }
 
 template <typename Real>
-double ExactRepulsion<Real>::forces(const Real* points, Size count, Real* force, ThreadTeam& team) {
-  return run(points, count, count, [](Size r) { return r; }, force, nullptr, team);
+std::unique_ptr<RepulsiveField<Real>> make_exact_field(int dims, const MapView<Real>& map,
+                                                       const RepulsionOptions& options,
+                                                       ThreadTeam& team) {
+  return std::make_unique<ExactField<Real>>(dims, map, options.output_kernel.exponent, team);
 }
 
-template class ExactRepulsion<float>;
-template class ExactRepulsion<double>;
+#define ACCTSNE_INSTANTIATE(Real)                                                                  \
+  template class AllPairs<Real>;                                                                   \
+  template class ExactRepulsion<Real>;                                                             \
+  template std::unique_ptr<Repulsion<Real>> make_exact_repulsion(int, const RepulsionOptions&);    \
+  template std::unique_ptr<RepulsiveField<Real>> make_exact_field(                                 \
+      int, const MapView<Real>&, const RepulsionOptions&, ThreadTeam&);
+ACCTSNE_INSTANTIATE(float)
+ACCTSNE_INSTANTIATE(double)
+#undef ACCTSNE_INSTANTIATE
 
 } // namespace acctsne

@@ -1,46 +1,67 @@
-// Step 6, repulsive forces, every pair: method "exact", and the referee of the other methods.
+// Step 6, repulsive forces, by all pairs.
 #pragma once
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "forces/repulsive.hpp"
+#include "kernels/all_pairs.hpp"
 
 #include <span>
 #include <vector>
 
 namespace acctsne {
 
+// The points that repel, one array per axis.
 template <typename Real>
-class ExactRepulsion {
+class AllPairs {
 public:
-  explicit ExactRepulsion(int dims, double exponent = 1) : dims_(dims), exponent_(exponent) {}
+  AllPairs(int dims, double exponent);
 
-  // For each listed row i, unnormalised: force = sum_j q_ij (y_i - y_j) / (1 + d^2) and z = sum_j
-  // q_ij with q = (1 + d^2)^-exponent, j != i. Returns the sum of z. `force` is rows x dims, `z`
-  // may be null.
-  double forces(const Real* points, Size count, std::span<const PointId> rows, Real* force,
-                double* z, ThreadTeam& team);
-
-  // The same for all points in their order.
-  double forces(const Real* points, Size count, Real* force, ThreadTeam& team);
-
-  // The points that repel whatever is put among them.
   void take_points(const Real* points, Size count, ThreadTeam& team);
 
-  // Their force on a position, and its z.
-  double at(const Real* y, Real* force) const;
+  // Their force on a position, sum_j q (u - u_j) / (1 + d^2) with q = (1 + d^2)^-exponent, and its
+  // z = sum_j q. Without the point `left_out`, which may be -1 for none.
+  double at(const Real* u, Size left_out, Real* force) const;
 
 private:
-  template <typename RowOf>
-  double run(const Real* points, Size count, Size rows, RowOf&& row_of, Real* force, double* z,
-             ThreadTeam& team);
-
   int dims_;
   double exponent_;
+  const AllPairsKernels<Real>& kernels_;
   Size count_ = 0;
-  std::vector<Real> coordinates_; // of the points, one array per axis, a vector longer than it
+  std::vector<Real> coordinates_; // a vector longer than the points along each axis
   std::vector<const Real*> axes_; // where each begins
-  std::vector<double> sums_;      // rows x dims: the forces before they are rounded
-  std::vector<double> partials_;
 };
+
+template <typename Real>
+class ExactRepulsion final : public Repulsion<Real> {
+public:
+  explicit ExactRepulsion(int dims, double exponent = 1)
+      : dims_(dims), exponent_(exponent), pairs_(dims, exponent) {}
+
+  using Repulsion<Real>::forces;
+  double cost(const MapView<Real>& map) const override;
+  void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z, StepSeconds& seconds,
+              ThreadTeam& team) override;
+
+  // On the listed rows only, in their order, and the z of each.
+  void forces(const Real* points, Size count, std::span<const PointId> rows, Real* force, double* z,
+              ThreadTeam& team);
+
+private:
+  int dims_;
+  double exponent_;
+  AllPairs<Real> pairs_;
+  std::vector<double> z_of_rows_;
+};
+
+template <typename Real>
+std::unique_ptr<Repulsion<Real>> make_exact_repulsion(int dims, const RepulsionOptions& options);
+template <typename Real>
+std::unique_ptr<RepulsiveField<Real>> make_exact_field(int dims, const MapView<Real>& map,
+                                                       const RepulsionOptions& options,
+                                                       ThreadTeam& team);
+template <typename Real>
+inline constexpr MethodMakers<Real> kExactMakers = {make_exact_repulsion<Real>,
+                                                    make_exact_field<Real>};
 
 } // namespace acctsne

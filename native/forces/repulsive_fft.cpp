@@ -17,6 +17,7 @@
 //    constant for the far part.
 #include "forces/repulsive_fft.hpp"
 
+#include "forces/repulsive_tree.hpp"
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
@@ -27,7 +28,13 @@ namespace {
 
 // Columns of a strip. At least 4, so that strips of one parity never touch the same column.
 constexpr Size kStripColumns = 8;
-constexpr Size kPointsPerChunk = 4096;
+constexpr Size kPointsPerChunk = kBlockRows;
+
+// Costs in nanoseconds, calibrated by benchmarks/methods.py. The exponent changes nothing.
+constexpr double kFixed = 40'000;
+constexpr double kPoint = 27;
+constexpr double kNode = 0.25; // per node transformed, times log2 of their number
+
 // Nodes beyond those between a map's bounds: a spline reaches over four.
 constexpr double kBorderNodes = 5;
 // A map that needs fewer nodes than this gets a finer grid: the transform then costs next to
@@ -55,11 +62,20 @@ int halvings(double nodes_needed, double cells) {
 // to 50 units takes the same time on one grid and on two, to 79 units 11 % less on two.
 constexpr double kWideMap = 4 * kNearReach;
 
+double step_for(const RepulsionOptions& options) {
+  return grid_step_for_error(options.force_error, options.output_kernel.exponent);
+}
+
 } // namespace
 
 double grid_step_for_error(double error, double exponent) {
   return 0.415 * std::pow(error / 0.02, 0.25) / std::sqrt(std::max(exponent, 1.0));
 }
+
+template <typename Real, int Dims>
+FftRepulsion<Real, Dims>::FftRepulsion(double step, double exponent)
+    : step_(step), grid_kernels_(kernels().grid.of<Real>()), kernel_(exponent), fine_(kernel_),
+      coarse_(kernel_) {}
 
 template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::nodes_needed(const Real* lower, const Real* upper, double step) {
@@ -90,21 +106,35 @@ double FftRepulsion<Real, Dims>::nodes_transformed(const Real* lower, const Real
 }
 
 template <typename Real, int Dims>
-double FftRepulsion<Real, Dims>::forces(const Real* points, Size count, const Real* lower,
-                                        const Real* upper, double step, Real* force,
-                                        ThreadTeam& team) {
-  compute_potential(points, count, lower, upper, step, team);
-  const auto n = static_cast<double>(count);
-  const double own = has_coarse_ ? kernel_(KernelPart::far, 0) - missing_potential() : 0;
-  return gather(points, force, team) - n * own + n * (n - 1) * missing_potential();
+double FftRepulsion<Real, Dims>::cost(const MapView<Real>& map) const {
+  if (!(nodes_needed(map.lower, map.upper, step_) <= static_cast<double>(kMaxGridNodes))) {
+    return HUGE_VAL;
+  }
+  const double nodes = nodes_transformed(map.lower, map.upper, step_);
+  return kFixed + kPoint * static_cast<double>(map.count) + kNode * nodes * std::log2(nodes);
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::compute_potential(const Real* points, Size count, const Real* lower,
-                                                 const Real* upper, double step, ThreadTeam& team) {
-  prepare_grids(lower, upper, step, team);
-  sort_into_strips(points, count, team);
-  spread(points, team);
+void FftRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
+                                      StepSeconds& seconds, ThreadTeam& team) {
+  const StepTimer timer(seconds.repulsive);
+  compute_potential(map, team);
+  const auto gather = grid_kernels_.gather_points[Dims - 1];
+  // What the far part of a point's own charge does to it, and what the others' charges lack.
+  const double correction = static_cast<double>(map.count - 1) * missing_potential() -
+                            (has_coarse_ ? kernel_(KernelPart::far, 0) - missing_potential() : 0);
+  parallel_for(team, own, kPointsPerChunk, [&](Size begin, Size end) {
+    *z.of_row(begin) += gather(geometry_, map.points + begin * Dims, end - begin, fine_.column(0),
+                               force + begin * Dims) +
+                        static_cast<double>(end - begin) * correction;
+  });
+}
+
+template <typename Real, int Dims>
+void FftRepulsion<Real, Dims>::compute_potential(const MapView<Real>& map, ThreadTeam& team) {
+  prepare_grids(map, team);
+  sort_into_strips(map.points, map.count, team);
+  spread(map.points, team);
   convolve(team);
   outside_geometry_ = geometry_;
   std::fill_n(&outside_geometry_.self[0][0], 16, Real(0));
@@ -123,17 +153,17 @@ bool FftRepulsion<Real, Dims>::covers(const Real* y) const {
 
 template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::at(const Real* y, Real* force) const {
-  constexpr PointId kOnly = 0;
-  const auto kernel = kernels().grid.of<Real>().gather_points[Dims - 1];
-  return kernel(outside_geometry_, y, &kOnly, 1, fine_.column(0), force) +
+  const auto gather = grid_kernels_.gather_points[Dims - 1];
+  return gather(outside_geometry_, y, 1, fine_.column(0), force) +
          missing_potential() * static_cast<double>(ids_.size());
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::prepare_grids(const Real* lower, const Real* upper, double step,
-                                             ThreadTeam& team) {
-  const double widest = nodes_needed(lower, upper, step);
-  step = std::ldexp(step, -halvings(widest, widest - kBorderNodes));
+void FftRepulsion<Real, Dims>::prepare_grids(const MapView<Real>& map, ThreadTeam& team) {
+  const Real* lower = map.lower;
+  const Real* upper = map.upper;
+  const double widest = nodes_needed(lower, upper, step_);
+  const double step = std::ldexp(step_, -halvings(widest, widest - kBorderNodes));
   geometry_.inverse_step = static_cast<Real>(1 / step);
   geometry_.force_scale = static_cast<Real>(-0.5 / kernel_.exponent()) * geometry_.inverse_step;
   geometry_.lower[1] = 0;
@@ -202,7 +232,7 @@ void FftRepulsion<Real, Dims>::sort_into_strips(const Real* points, Size count, 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::spread(const Real* points, ThreadTeam& team) {
   fine_.clear(team);
-  const auto kernel = kernels().grid.of<Real>().spread_points[Dims - 1];
+  const auto kernel = grid_kernels_.spread_points[Dims - 1];
   const Size strips = static_cast<Size>(strip_starts_.size()) - 1;
   for (Size parity = 0; parity < 2; ++parity) {
     team.for_chunks((strips - parity + 1) / 2, [&](Size chunk, int) {
@@ -221,7 +251,7 @@ void FftRepulsion<Real, Dims>::spread(const Real* points, ThreadTeam& team) {
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::spread_in_parts(const Real* points, Size strip, Size begin,
                                                Size end) {
-  const auto kernel = kernels().grid.of<Real>().spread_points[Dims - 1];
+  const auto kernel = grid_kernels_.spread_points[Dims - 1];
   // A point's four columns may reach into the next strip.
   const Size first = strip * kStripColumns;
   const Size columns = std::min(kStripColumns + 3, fine_.nodes(0) - first);
@@ -254,7 +284,7 @@ void FftRepulsion<Real, Dims>::convolve(ThreadTeam& team) {
 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::coarsen(ThreadTeam& team) {
-  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
+  const GridKernels<Real>& kernel = grid_kernels_;
   constexpr Size kZeros = 3 * kCoarseness; // before a line
   team.for_chunks(coarse_.nodes(0), [&](Size x, int worker) {
     Real* line = lines_.data() + worker * line_size_;
@@ -277,7 +307,7 @@ void FftRepulsion<Real, Dims>::coarsen(ThreadTeam& team) {
 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::add_far_potential(ThreadTeam& team) {
-  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
+  const GridKernels<Real>& kernel = grid_kernels_;
   parallel_for(team, coarse_.nodes(0), 8, [&](Size begin, Size end) {
     for (Size x = begin; x < end; ++x) {
       kernel.refine_line(coarse_.column(x), coarse_.nodes(1) - 3, lines_.data() + x * line_size_);
@@ -296,18 +326,74 @@ void FftRepulsion<Real, Dims>::add_far_potential(ThreadTeam& team) {
   });
 }
 
+namespace {
+
+// How far beyond the map its field's grid reaches: placed points seldom leave it.
+constexpr double kMargin = 5;
+
 template <typename Real, int Dims>
-double FftRepulsion<Real, Dims>::gather(const Real* points, Real* force, ThreadTeam& team) {
-  const auto kernel = kernels().grid.of<Real>().gather_points[Dims - 1];
-  return parallel_sum(
-      team, static_cast<Size>(ids_.size()), kPointsPerChunk, partials_, [&](Size begin, Size end) {
-        return kernel(geometry_, points, ids_.data() + begin, end - begin, fine_.column(0), force);
-      });
+class GridField final : public RepulsiveField<Real> {
+public:
+  GridField(const MapView<Real>& map, const RepulsionOptions& options, ThreadTeam& team)
+      : grid_(step_for(options), options.output_kernel.exponent),
+        outside_(make_tree_field<Real>(Dims, map, options, team)) {
+    Real lower[Dims];
+    Real upper[Dims];
+    for (int axis = 0; axis < Dims; ++axis) {
+      lower[axis] = map.lower[axis] - static_cast<Real>(kMargin);
+      upper[axis] = map.upper[axis] + static_cast<Real>(kMargin);
+    }
+    const MapView<Real> with_margin = {map.points, map.count, lower, upper};
+    has_grid_ = std::isfinite(grid_.cost(with_margin));
+    if (has_grid_) {
+      grid_.compute_potential(with_margin, team);
+    }
+  }
+
+  double at(const Real* u, Real* force) const override {
+    return has_grid_ && grid_.covers(u) ? grid_.at(u, force) : outside_->at(u, force);
+  }
+
+private:
+  bool has_grid_ = false;
+  FftRepulsion<Real, Dims> grid_;
+  std::unique_ptr<RepulsiveField<Real>> outside_;
+};
+
+// Calls body with the dimension as a compile-time constant, which is 1 or 2.
+template <typename Body>
+auto with_grid_dims(int dims, Body&& body) {
+  return dims == 1 ? body(std::integral_constant<int, 1>{})
+                   : body(std::integral_constant<int, 2>{});
 }
 
-template class FftRepulsion<float, 1>;
-template class FftRepulsion<float, 2>;
-template class FftRepulsion<double, 1>;
-template class FftRepulsion<double, 2>;
+} // namespace
+
+template <typename Real>
+std::unique_ptr<Repulsion<Real>> make_fft_repulsion(int dims, const RepulsionOptions& options) {
+  return with_grid_dims(dims, [&](auto d) -> std::unique_ptr<Repulsion<Real>> {
+    return std::make_unique<FftRepulsion<Real, d()>>(step_for(options),
+                                                     options.output_kernel.exponent);
+  });
+}
+
+template <typename Real>
+std::unique_ptr<RepulsiveField<Real>> make_fft_field(int dims, const MapView<Real>& map,
+                                                     const RepulsionOptions& options,
+                                                     ThreadTeam& team) {
+  return with_grid_dims(dims, [&](auto d) -> std::unique_ptr<RepulsiveField<Real>> {
+    return std::make_unique<GridField<Real, d()>>(map, options, team);
+  });
+}
+
+#define ACCTSNE_INSTANTIATE(Real)                                                                  \
+  template class FftRepulsion<Real, 1>;                                                            \
+  template class FftRepulsion<Real, 2>;                                                            \
+  template std::unique_ptr<Repulsion<Real>> make_fft_repulsion(int, const RepulsionOptions&);      \
+  template std::unique_ptr<RepulsiveField<Real>> make_fft_field(                                   \
+      int, const MapView<Real>&, const RepulsionOptions&, ThreadTeam&);
+ACCTSNE_INSTANTIATE(float)
+ACCTSNE_INSTANTIATE(double)
+#undef ACCTSNE_INSTANTIATE
 
 } // namespace acctsne

@@ -4,6 +4,7 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "forces/convolution.hpp"
+#include "forces/repulsive.hpp"
 #include "kernels/grid.hpp"
 
 #include <vector>
@@ -28,12 +29,17 @@ double grid_step_for_error(double error, double exponent = 1);
 inline constexpr Size kMaxGridNodes = 4096;
 
 template <typename Real, int Dims>
-class FftRepulsion {
+class FftRepulsion final : public Repulsion<Real> {
   static_assert(Dims <= 2);
 
 public:
-  explicit FftRepulsion(double exponent = 1)
-      : kernel_(exponent), fine_(kernel_), coarse_(kernel_) {}
+  explicit FftRepulsion(double step, double exponent = 1);
+
+  using Repulsion<Real>::forces;
+  double cost(const MapView<Real>& map) const override;
+  // Requires a finite cost.
+  void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z, StepSeconds& seconds,
+              ThreadTeam& team) override;
 
   // Nodes that the longest side of a map over these bounds needs; may exceed kMaxGridNodes.
   static double nodes_needed(const Real* lower, const Real* upper, double step);
@@ -41,13 +47,8 @@ public:
   // Nodes that are transformed for such a map, padding included: what its cost depends on.
   static double nodes_transformed(const Real* lower, const Real* upper, double step);
 
-  // As tree_repulsion(): fills force and returns Z. Requires nodes_needed() <= kMaxGridNodes.
-  double forces(const Real* points, Size count, const Real* lower, const Real* upper, double step,
-                Real* force, ThreadTeam& team);
-
-  // The potential of the points over [lower, upper], kept for at().
-  void compute_potential(const Real* points, Size count, const Real* lower, const Real* upper,
-                         double step, ThreadTeam& team);
+  // The potential of the points over the map's bounds, kept for at().
+  void compute_potential(const MapView<Real>& map, ThreadTeam& team);
   // Whether a position is within the bounds of the last potential.
   bool covers(const Real* y) const;
   // Fills `force` with the force of the points of the last potential on a covered position and
@@ -55,16 +56,17 @@ public:
   double at(const Real* y, Real* force) const;
 
 private:
-  void prepare_grids(const Real* lower, const Real* upper, double step, ThreadTeam& team);
+  void prepare_grids(const MapView<Real>& map, ThreadTeam& team);
   void sort_into_strips(const Real* points, Size count, ThreadTeam& team);
   void spread(const Real* points, ThreadTeam& team);
   void spread_in_parts(const Real* points, Size strip, Size begin, Size end);
   void convolve(ThreadTeam& team);
   void coarsen(ThreadTeam& team);
   void add_far_potential(ThreadTeam& team);
-  double gather(const Real* points, Real* force, ThreadTeam& team);
   double missing_potential() const { return has_coarse_ ? coarse_.shift() : fine_.shift(); }
 
+  double step_;
+  const GridKernels<Real>& grid_kernels_;
   GridKernel kernel_;
   GridGeometry<Real> geometry_{};
   GridConvolution<Real> fine_; // of the whole kernel, or of its near part
@@ -79,7 +81,16 @@ private:
   std::vector<std::int32_t> strip_of_;
   std::vector<Size> strip_starts_;
   std::vector<std::uint32_t> histograms_;
-  std::vector<double> partials_;
 };
+
+template <typename Real>
+std::unique_ptr<Repulsion<Real>> make_fft_repulsion(int dims, const RepulsionOptions& options);
+// The grid covers the map and a margin; elsewhere, and where it would be too large, the tree's.
+template <typename Real>
+std::unique_ptr<RepulsiveField<Real>> make_fft_field(int dims, const MapView<Real>& map,
+                                                     const RepulsionOptions& options,
+                                                     ThreadTeam& team);
+template <typename Real>
+inline constexpr MethodMakers<Real> kFftMakers = {make_fft_repulsion<Real>, make_fft_field<Real>};
 
 } // namespace acctsne

@@ -34,6 +34,11 @@ constexpr double kMovement = 0.1;
 // 5000 images of MNIST keeping trees saves 8 % of the tree's time, for 20000 nothing any more.
 constexpr Size kMostKept = 5000;
 
+// Costs in nanoseconds, calibrated by benchmarks/methods.py.
+constexpr double kFixed = 5'000;
+constexpr double kPointAndLevel = 10; // times log2 of the points
+constexpr double kAnyPower = 1.6;     // how much longer with another exponent than 1
+
 } // namespace
 
 // With second moments and the distance taken from the group's box, cells may be accepted later than
@@ -58,44 +63,47 @@ TreeRepulsion<Real, Dims>::TreeRepulsion(double angle, double exponent) : expone
 }
 
 template <typename Real, int Dims>
-double TreeRepulsion<Real, Dims>::forces(const Real* points, Size count, const Real* lower,
-                                         const Real* upper, Real* force, StepSeconds& seconds,
-                                         ThreadTeam& team) {
-  if (tree_fits(points, count, lower, upper, seconds, team)) {
-    const StepTimer timer(seconds.summarization);
-    tree_.summarize(points, team);
-  } else {
-    make_tree(points, count, lower, upper, seconds, team);
-  }
-  const StepTimer timer(seconds.repulsive);
-  return push_groups(force, team);
+double TreeRepulsion<Real, Dims>::cost(const MapView<Real>& map) const {
+  const auto n = static_cast<double>(map.count);
+  return kFixed + (exponent_ == 1 ? 1 : kAnyPower) * kPointAndLevel * n * std::log2(n + 2);
 }
 
 template <typename Real, int Dims>
-void TreeRepulsion<Real, Dims>::build_from(std::span<const Real> points, ThreadTeam& team) {
+void TreeRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
+                                       StepSeconds& seconds, ThreadTeam& team) {
+  if (tree_fits(map, seconds, team)) {
+    const StepTimer timer(seconds.summarization);
+    tree_.summarize(map.points, team);
+  } else {
+    make_tree(map, seconds, team);
+  }
+  const StepTimer timer(seconds.repulsive);
+  z_of_rows_.assign(static_cast<std::size_t>(map.count), 0.0);
+  push_groups(own, force, team);
+  add_rows(z, z_of_rows_.data(), own, team);
+}
+
+template <typename Real, int Dims>
+void TreeRepulsion<Real, Dims>::keep(std::span<const Real> points, ThreadTeam& team) {
   built_from_.clear();
   if (points.empty()) {
     return;
   }
-  Real lower[Dims];
-  Real upper[Dims];
-  std::copy_n(points.data(), Dims, lower);
-  std::copy_n(points.data(), Dims, upper);
-  for (std::size_t c = 0; c < points.size(); ++c) {
-    lower[c % Dims] = std::min(lower[c % Dims], points[c]);
-    upper[c % Dims] = std::max(upper[c % Dims], points[c]);
-  }
+  const Bounds<Real> bounds(points.data(), static_cast<Size>(points.size()) / Dims, Dims);
   StepSeconds unused;
-  make_tree(points.data(), static_cast<Size>(points.size()) / Dims, lower, upper, unused, team);
+  make_tree(bounds.map(), unused, team);
 }
 
 // Whether no point has moved further than the lists allow for, apart from a common shift and
 // scaling, which change no ratio of a side to a distance. A map grows by such a scaling above all.
 template <typename Real, int Dims>
-bool TreeRepulsion<Real, Dims>::tree_fits(const Real* points, Size count, const Real* lower,
-                                          const Real* upper, StepSeconds& seconds,
+bool TreeRepulsion<Real, Dims>::tree_fits(const MapView<Real>& map, StepSeconds& seconds,
                                           ThreadTeam& team) {
   const StepTimer timer(seconds.tree_building);
+  const Real* points = map.points;
+  const Size count = map.count;
+  const Real* lower = map.lower;
+  const Real* upper = map.upper;
   if (built_from_.empty() || static_cast<Size>(built_from_.size()) != count * Dims) {
     return false;
   }
@@ -127,9 +135,12 @@ bool TreeRepulsion<Real, Dims>::tree_fits(const Real* points, Size count, const 
 }
 
 template <typename Real, int Dims>
-void TreeRepulsion<Real, Dims>::make_tree(const Real* points, Size count, const Real* lower,
-                                          const Real* upper, StepSeconds& seconds,
+void TreeRepulsion<Real, Dims>::make_tree(const MapView<Real>& map, StepSeconds& seconds,
                                           ThreadTeam& team) {
+  const Real* points = map.points;
+  const Size count = map.count;
+  const Real* lower = map.lower;
+  const Real* upper = map.upper;
   {
     const StepTimer timer(seconds.tree_building);
     built_from_.clear(); // until all is done
@@ -191,39 +202,94 @@ void TreeRepulsion<Real, Dims>::make_lists(ThreadTeam& team) {
 }
 
 template <typename Real, int Dims>
-double TreeRepulsion<Real, Dims>::push_groups(Real* force, ThreadTeam& team) {
+void TreeRepulsion<Real, Dims>::push_groups(Rows own, Real* force, ThreadTeam& team) {
   const TreeView<Real, Dims> view = tree_.view();
   const auto exponent = static_cast<Real>(exponent_);
   const auto list_sources = std::get<Dims - 1>(kernels().tree.of<Real>().list_sources);
   const auto push = std::get<Dims - 1>(kernels().tree.of<Real>().forces(exponent_).push_group);
-  const auto clear = [&](PointGroup group) {
-    for (PointId i = group.begin; i < group.end; ++i) {
-      std::fill_n(force + Size{view.order[i]} * Dims, Dims, Real(0));
-    }
+  const bool owns_all = own.end - own.begin == static_cast<Size>(z_of_rows_.size());
+  const auto row = [&](PointId place) { return Size{view.order[place]}; };
+  // Who owns one of a group's points works on all of them; the owner of the first counts its z.
+  const auto concerns = [&](PointGroup group) {
+    return owns_all || std::any_of(view.order + group.begin, view.order + group.end,
+                                   [&](PointId r) { return own.has(r); });
   };
-  return parallel_sum(
-      team, static_cast<Size>(groups_.size()), kGroupsPerChunk, partials_,
-      [&](Size begin, Size end) {
-        double z = 0;
-        for (auto g = static_cast<std::size_t>(begin); g < static_cast<std::size_t>(end); ++g) {
-          clear(groups_[g]);
-          z += push(view, groups_[g], lists_[g], true, exponent, force);
-          // What the list has no room for.
-          InteractionList<Dims> rest;
-          for (NodeId next = lists_[g].next; next < view.node_count; next = rest.next) {
-            list_sources(view, groups_[g], accept_, next, rest);
-            z += push(view, groups_[g], rest, false, exponent, force);
-          }
-        }
-        return z;
-      });
+  parallel_for(team, static_cast<Size>(groups_.size()), kGroupsPerChunk, [&](Size begin, Size end) {
+    for (auto g = static_cast<std::size_t>(begin); g < static_cast<std::size_t>(end); ++g) {
+      const PointGroup group = groups_[g];
+      if (!concerns(group)) {
+        continue;
+      }
+      for (PointId place = group.begin; place < group.end; ++place) {
+        std::fill_n(force + row(place) * Dims, Dims, Real(0));
+      }
+      double z = push(view, group, lists_[g], true, exponent, force);
+      // What the list has no room for.
+      InteractionList<Dims> more;
+      for (NodeId next = lists_[g].next; next < view.node_count; next = more.next) {
+        list_sources(view, group, accept_, next, more);
+        z += push(view, group, more, false, exponent, force);
+      }
+      z_of_rows_[static_cast<std::size_t>(row(group.begin))] = z;
+    }
+  });
 }
 
-template class TreeRepulsion<float, 1>;
-template class TreeRepulsion<float, 2>;
-template class TreeRepulsion<float, 3>;
-template class TreeRepulsion<double, 1>;
-template class TreeRepulsion<double, 2>;
-template class TreeRepulsion<double, 3>;
+namespace {
+
+// The whole tree acts on a position.
+template <typename Real, int Dims>
+class TreeField final : public RepulsiveField<Real> {
+public:
+  TreeField(const MapView<Real>& map, const RepulsionOptions& options, ThreadTeam& team)
+      : exponent_(static_cast<Real>(options.output_kernel.exponent)),
+        push_(std::get<Dims - 1>(
+            kernels().tree.of<Real>().forces(options.output_kernel.exponent).push_position)) {
+    const double theta = theta_for_angle(options.angle, options.output_kernel.exponent);
+    accept_.theta2 = static_cast<Real>(theta * theta);
+    tree_.build(map.points, map.count, map.lower, map.upper, team);
+    tree_.summarize(map.points, team);
+  }
+
+  double at(const Real* u, Real* force) const override {
+    return push_(tree_.view(), u, accept_, exponent_, force);
+  }
+
+private:
+  Real exponent_;
+  typename TreeForceKernels<Real>::template PushPosition<Dims> push_;
+  Acceptance<Real> accept_{};
+  Tree<Real, Dims> tree_;
+};
+
+} // namespace
+
+template <typename Real>
+std::unique_ptr<Repulsion<Real>> make_tree_repulsion(int dims, const RepulsionOptions& options) {
+  return with_dims(dims, [&](auto d) -> std::unique_ptr<Repulsion<Real>> {
+    return std::make_unique<TreeRepulsion<Real, d()>>(options.angle,
+                                                      options.output_kernel.exponent);
+  });
+}
+
+template <typename Real>
+std::unique_ptr<RepulsiveField<Real>> make_tree_field(int dims, const MapView<Real>& map,
+                                                      const RepulsionOptions& options,
+                                                      ThreadTeam& team) {
+  return with_dims(dims, [&](auto d) -> std::unique_ptr<RepulsiveField<Real>> {
+    return std::make_unique<TreeField<Real, d()>>(map, options, team);
+  });
+}
+
+#define ACCTSNE_INSTANTIATE(Real)                                                                  \
+  template class TreeRepulsion<Real, 1>;                                                           \
+  template class TreeRepulsion<Real, 2>;                                                           \
+  template class TreeRepulsion<Real, 3>;                                                           \
+  template std::unique_ptr<Repulsion<Real>> make_tree_repulsion(int, const RepulsionOptions&);     \
+  template std::unique_ptr<RepulsiveField<Real>> make_tree_field(                                  \
+      int, const MapView<Real>&, const RepulsionOptions&, ThreadTeam&);
+ACCTSNE_INSTANTIATE(float)
+ACCTSNE_INSTANTIATE(double)
+#undef ACCTSNE_INSTANTIATE
 
 } // namespace acctsne

@@ -3,6 +3,7 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "forces/repulsive.hpp"
 #include "tree/tree.hpp"
 
 #include <span>
@@ -16,30 +17,27 @@ double theta_for_angle(double angle, double exponent);
 // Steps 3, 4 and 6. Builds a tree and lists what acts on each group of its points; both serve later
 // calls as long as the points have hardly moved. Forces are always those of the present positions.
 template <typename Real, int Dims>
-class TreeRepulsion {
+class TreeRepulsion final : public Repulsion<Real> {
 public:
   // `angle` promises scikit-learn's accuracy at that value.
   TreeRepulsion(double angle, double exponent);
 
-  // Fills force with sum_j q_ij (y_i - y_j) / (1 + d^2) and returns Z = sum_i sum_{j != i} q_ij,
-  // q = (1 + d^2)^-exponent. `lower` and `upper` are the points' bounds.
-  double forces(const Real* points, Size count, const Real* lower, const Real* upper, Real* force,
-                StepSeconds& seconds, ThreadTeam& team);
+  using Repulsion<Real>::forces;
+  double cost(const MapView<Real>& map) const override;
+  void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z, StepSeconds& seconds,
+              ThreadTeam& team) override;
 
   // The positions that the tree was built from, if it may serve a later call; empty otherwise. With
   // the points they decide the next forces, down to the last bit.
-  std::span<const Real> built_from() const { return built_from_; }
-  // Goes on as if the tree had been built from these; without any, the next call builds one.
-  void build_from(std::span<const Real> points, ThreadTeam& team);
+  std::span<const Real> kept() const override { return built_from_; }
+  void keep(std::span<const Real> points, ThreadTeam& team) override;
 
 private:
-  bool tree_fits(const Real* points, Size count, const Real* lower, const Real* upper,
-                 StepSeconds& seconds, ThreadTeam& team);
-  void make_tree(const Real* points, Size count, const Real* lower, const Real* upper,
-                 StepSeconds& seconds, ThreadTeam& team);
+  bool tree_fits(const MapView<Real>& map, StepSeconds& seconds, ThreadTeam& team);
+  void make_tree(const MapView<Real>& map, StepSeconds& seconds, ThreadTeam& team);
   void find_groups();
   void make_lists(ThreadTeam& team);
-  double push_groups(Real* force, ThreadTeam& team);
+  void push_groups(Rows own, Real* force, ThreadTeam& team);
 
   double exponent_;
   Acceptance<Real> accept_{};
@@ -49,8 +47,18 @@ private:
   Real built_upper_[Dims] = {};
   std::vector<PointGroup> groups_;
   std::vector<InteractionList<Dims>> lists_; // of the groups
-  std::vector<double> partials_;
-  std::vector<Size> moved_; // points of each chunk that moved too far
+  std::vector<double> z_of_rows_;            // a group's in the row of its first point
+  std::vector<Size> moved_;                  // points of each chunk that moved too far
 };
+
+template <typename Real>
+std::unique_ptr<Repulsion<Real>> make_tree_repulsion(int dims, const RepulsionOptions& options);
+template <typename Real>
+std::unique_ptr<RepulsiveField<Real>> make_tree_field(int dims, const MapView<Real>& map,
+                                                      const RepulsionOptions& options,
+                                                      ThreadTeam& team);
+template <typename Real>
+inline constexpr MethodMakers<Real> kTreeMakers = {make_tree_repulsion<Real>,
+                                                   make_tree_field<Real>};
 
 } // namespace acctsne

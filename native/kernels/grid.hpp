@@ -82,7 +82,7 @@ struct GridKernels {
                                 const PointId* ids, Size count, Real* grid);
   SpreadPoints spread_points[2];
   using GatherPoints = double (*)(const GridGeometry<Real>& geometry, const Real* points,
-                                  const PointId* ids, Size count, const Real* grid, Real* force);
+                                  Size count, const Real* grid, Real* force);
   GatherPoints gather_points[2];
 };
 

@@ -105,8 +105,8 @@ void spread_points(const GridGeometry<Real>& geometry, const Real* points, const
 // Done for a vector of points at a time; only the sums along x go point by point, as the nodes lie
 // in memory. 70 000 points of MNIST's map take half the time that they take one by one.
 template <typename Real, int Dims>
-double gather_points(const GridGeometry<Real>& geometry, const Real* points, const PointId* ids,
-                     Size count, const Real* grid, Real* force) {
+double gather_points(const GridGeometry<Real>& geometry, const Real* points, Size count,
+                     const Real* grid, Real* force) {
   using S = Simd<Real>;
   using N = Nodes<Real>;
   using Vec = typename S::Vec;
@@ -117,8 +117,8 @@ double gather_points(const GridGeometry<Real>& geometry, const Real* points, con
     Size nodes[kLanes];
     alignas(kVectorBytes) Real fractions[2][kLanes];
     for (int i = 0; i < kLanes; ++i) {
-      const Size id = ids[first + (i < valid ? i : 0)];
-      const GridPlace<Real, Dims> place(geometry, points + id * Dims);
+      const Size point = first + (i < valid ? i : 0);
+      const GridPlace<Real, Dims> place(geometry, points + point * Dims);
       nodes[i] = place.node;
       fractions[0][i] = place.fraction[0];
       fractions[1][i] = place.fraction[1];
@@ -186,7 +186,7 @@ double gather_points(const GridGeometry<Real>& geometry, const Real* points, con
     for (Size i = 0; i < valid; ++i) {
       potential += static_cast<double>(values[i]);
       for (int axis = 0; axis < Dims; ++axis) {
-        force[static_cast<Size>(ids[first + i]) * Dims + axis] = forces[axis][i];
+        force[(first + i) * Dims + axis] = forces[axis][i];
       }
     }
   }

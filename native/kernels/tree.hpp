@@ -26,7 +26,7 @@ struct TreeForceKernels {
                                Real* force);
   std::tuple<PushGroup<1>, PushGroup<2>, PushGroup<3>> push_group;
 
-  // forces/field.cpp: force of all points on a position, and its z.
+  // forces/repulsive_tree.cpp: force of all points on a position, and its z.
   template <int Dims>
   using PushPosition = double (*)(const TreeView<Real, Dims>& tree, const Real* y,
                                   const Acceptance<Real>& accept, Real exponent, Real* force);

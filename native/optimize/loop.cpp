@@ -1,10 +1,15 @@
-// The gradient descent. One iteration:
+// The gradient descent. Every process has all positions and works on its own rows. One iteration,
+// and what the processes exchange in it:
 //
-// 1. a few times per run: points, P and state relabelled by the layout's Morton order
-// 2. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs
-// 3. attractive: one pass over P (step 5)
-// 4. update: momentum, step, recentring, bounds; then how much momentum the next one may have
-// 5. now and then: KL divergence and a report to the observer, who may stop
+// 1. a few times per run: points, P and state relabelled by the layout's Morton order;
+//    exchanged: steps and gains
+// 2. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs;
+//    exchanged: sums of Z, a number for each block of rows
+// 3. attractive: one pass over P (step 5); nothing is exchanged
+// 4. update: momentum, step, recentring, bounds; then how much momentum the next one may have;
+//    exchanged: sums of positions, bounds and norms, a few numbers for each block; positions
+// 5. now and then: KL divergence and a report to the observer, who may stop;
+//    exchanged: sums of the cross entropy, a number for every 256 rows
 #include "optimize/loop.hpp"
 
 #include "forces/attractive.hpp"
@@ -33,13 +38,13 @@ template <typename Real>
 class LayoutOptimizer final : public Optimizer<Real> {
 public:
   LayoutOptimizer(JointRows<Real>& P, const Real* initial, int dims,
-                  const RepulsionOptions& options, ThreadTeam& team)
-      : output_kernel_(options.output_kernel), layout_(dims),
-        repulsion_(make_repulsion<Real>(dims, options)) {
+                  const RepulsionOptions& options, Communicator& processes, ThreadTeam& team)
+      : processes_(processes), own_(rows_of(processes.rank(), processes.size(), P.rows())),
+        output_kernel_(options.output_kernel), layout_(dims), repulsion_(dims, options) {
     const std::vector<Real> given(initial, initial + P.rows() * dims);
     start_layout(layout_, times(1 / output_kernel_.unit(), given).data(), P.rows());
-    attractive_.resize(layout_.points.size());
-    repulsive_.resize(layout_.points.size());
+    forces_.attractive.resize(layout_.points.size());
+    forces_.repulsive.resize(layout_.points.size());
     relabel_points(team);
     preconditioner_ = preconditioner_of(edges_.build(P, layout_.order, /*half=*/true, team));
     edges_fit_ = true;
@@ -69,7 +74,9 @@ public:
 
   void hold(std::span<const std::uint8_t> fixed) override { hold_points(layout_, fixed); }
 
-  OptimizerState<Real> state() const override {
+  OptimizerState<Real> state() override {
+    exchange(layout_.updates);
+    exchange(layout_.gains);
     OptimizerState<Real> state;
     state.points = in_row_order(layout_, layout_.points);
     state.updates = in_row_order(layout_, layout_.updates);
@@ -79,7 +86,7 @@ public:
     state.iterations = this->iterations();
     state.relabelled_at = relabelled_at_;
     state.friction = friction_.state();
-    const std::span<const Real> kept = repulsion_->kept();
+    const std::span<const Real> kept = repulsion_.kept();
     if (!kept.empty()) {
       state.kept = in_row_order(layout_, {kept.begin(), kept.end()});
     }
@@ -99,7 +106,7 @@ public:
     for (std::size_t c = 0; c < kept.size(); ++c) {
       kept[c] = state.kept[static_cast<std::size_t>(state.order[c / dims]) * dims + c % dims];
     }
-    repulsion_->keep(kept, alone);
+    repulsion_.keep(kept, alone);
     this->iterations_.store(state.iterations, std::memory_order_relaxed);
     relabelled_at_ = state.relabelled_at;
     friction_.restore(state.friction);
@@ -113,10 +120,13 @@ public:
     }
     relabel_if_due(team);
     const Real* points = layout_.points.data();
-    z_ = repulsion_->forces(points, layout_.size(), layout_.lower.data(), layout_.upper.data(),
-                            repulsive_.data(), this->seconds_, team);
+    sums_.start(layout_.size(), kBlockRows);
+    repulsion_.forces({points, layout_.size(), layout_.lower.data(), layout_.upper.data()}, own_,
+                      forces_.repulsive.data(), sums_, this->seconds_, team);
+    sums_.gather(processes_);
+    z_ = sums_.total();
     const StepTimer timer(this->seconds_.attractive);
-    attractive_forces(edges_, points, layout_.dims, attractive_.data(), team);
+    attractive_forces(edges_, points, layout_.dims, own_, forces_.attractive.data(), team);
     evaluated_at_ = this->iterations();
   }
 
@@ -125,9 +135,9 @@ public:
   double kl_divergence(ThreadTeam& team) override {
     evaluate(team);
     const StepTimer timer(this->seconds_.kl_divergence);
-    const double cross =
-        cross_entropy(edges_, layout_.points.data(), layout_.dims, partials_, team);
-    return std::max(0.0, edges_.negative_entropy() + output_kernel_.exponent * cross +
+    cross_entropy(edges_, layout_.points.data(), layout_.dims, own_, sums_, team);
+    sums_.gather(processes_);
+    return std::max(0.0, edges_.negative_entropy() + output_kernel_.exponent * sums_.total() +
                              std::log(std::max(z_, kSmallestZ)));
   }
 
@@ -139,15 +149,21 @@ public:
   std::vector<Real> points() const override {
     return times(output_kernel_.unit(), in_row_order(layout_, layout_.points));
   }
-  std::vector<Real> attractive() const override {
-    return times(output_kernel_.gradient_scale(), in_row_order(layout_, attractive_));
-  }
-  std::vector<Real> repulsive() const override {
-    return times(output_kernel_.gradient_scale(), in_row_order(layout_, repulsive_));
-  }
+  std::vector<Real> attractive() override { return in_users_unit(forces_.attractive); }
+  std::vector<Real> repulsive() override { return in_users_unit(forces_.repulsive); }
   double z() const override { return z_; }
 
 private:
+  // Completes an array of all points by the rows of the other processes.
+  void exchange(std::vector<Real>& values) {
+    gather_rows(processes_, values.data(), layout_.size(), layout_.dims);
+  }
+
+  std::vector<Real> in_users_unit(std::vector<Real>& forces) {
+    exchange(forces);
+    return times(output_kernel_.gradient_scale(), in_row_order(layout_, forces));
+  }
+
   // Numbers the points in Morton order of the present layout, so that neighbours lie close in
   // memory. The layout changes most early on.
   void relabel_if_due(ThreadTeam& team) {
@@ -169,6 +185,8 @@ private:
   }
 
   void relabel_points(ThreadTeam& team) {
+    exchange(layout_.updates);
+    exchange(layout_.gains);
     const std::vector<PointId> order =
         morton_order(layout_.points.data(), layout_.size(), layout_.dims, layout_.lower.data(),
                      layout_.upper.data(), team);
@@ -221,14 +239,16 @@ private:
     parameters.learning_rate = static_cast<Real>(std::min(learning_rate, kLargestFactor));
     parameters.momentum = static_cast<Real>(phase.momentum.value_or(friction_.momentum()));
     parameters.max_step = static_cast<Real>(std::min(phase.max_step / unit, kLongestStep));
-    const UpdateTotals totals =
-        update_layout(layout_, parameters, attractive_.data(), repulsive_.data(), sums_, team);
+    move_points(layout_, own_, parameters, forces_, sums_, team);
+    sums_.gather(processes_);
+    exchange(layout_.points);
+    const UpdateTotals totals = finish_step(layout_, sums_);
     if (friction_.adapt(totals.last_work, totals.next_work) && !phase.momentum) {
       ++this->restraint_.braked;
     }
     this->restraint_.turned += totals.turned;
     this->iterations_.fetch_add(1, std::memory_order_relaxed);
-    ++this->by_method_[static_cast<int>(repulsion_->used())];
+    ++this->by_method_[static_cast<int>(repulsion_.used())];
     return unit * totals.gradient_norm;
   }
 
@@ -241,18 +261,18 @@ private:
   // for.
   static constexpr double kLargestFactor = 1e15;
 
+  Communicator& processes_;
+  Rows own_;
   OutputKernel output_kernel_;
   Edges<Real> edges_;
   bool edges_fit_ = false; // edges_ has the present numbering
   Size relabelled_at_ = -1;
   Size evaluated_at_ = -1; // the number of iterations at which the forces were computed
   Layout<Real> layout_;
-  std::unique_ptr<Repulsion<Real>> repulsion_;
-  std::vector<Real> attractive_;
-  std::vector<Real> repulsive_;
+  ChosenRepulsion<Real> repulsion_;
+  Forces<Real> forces_;
   double z_ = 0;
-  std::vector<double> partials_;
-  std::vector<double> sums_;
+  RowSums sums_;                     // of whichever pass was the last
   std::vector<Real> preconditioner_; // of each row of P
   Friction friction_;
 };
@@ -261,16 +281,19 @@ private:
 
 template <typename Real>
 std::unique_ptr<Optimizer<Real>> make_optimizer(JointRows<Real>& P, const Real* initial, int dims,
-                                                const RepulsionOptions& options, ThreadTeam& team) {
+                                                const RepulsionOptions& options,
+                                                Communicator& processes, ThreadTeam& team) {
   if (dims < 1) {
     throw std::invalid_argument("an embedding has at least 1 dimension");
   }
-  return std::make_unique<LayoutOptimizer<Real>>(P, initial, dims, options, team);
+  return std::make_unique<LayoutOptimizer<Real>>(P, initial, dims, options, processes, team);
 }
 
 template std::unique_ptr<Optimizer<float>> make_optimizer(JointRows<float>&, const float*, int,
-                                                          const RepulsionOptions&, ThreadTeam&);
+                                                          const RepulsionOptions&, Communicator&,
+                                                          ThreadTeam&);
 template std::unique_ptr<Optimizer<double>> make_optimizer(JointRows<double>&, const double*, int,
-                                                           const RepulsionOptions&, ThreadTeam&);
+                                                           const RepulsionOptions&, Communicator&,
+                                                           ThreadTeam&);
 
 } // namespace acctsne

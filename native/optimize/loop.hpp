@@ -2,6 +2,7 @@
 // outlives it.
 #pragma once
 
+#include "acctsne/communicator.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "affinities/joint_rows.hpp"
@@ -47,7 +48,8 @@ struct OptimizerState {
   Friction::State friction;
 };
 
-// One embedding being optimised.
+// One embedding being optimised, by one process or several: then each has an optimiser of its own,
+// and all call the same functions in the same order.
 template <typename Real>
 class Optimizer {
 public:
@@ -60,7 +62,7 @@ public:
   virtual void reset_momentum() = 0;
   // Holds the points where `fixed` (one value a row of P) is not zero; an empty span lets all go.
   virtual void hold(std::span<const std::uint8_t> fixed) = 0;
-  virtual OptimizerState<Real> state() const = 0;
+  virtual OptimizerState<Real> state() = 0;
   // Goes on from a state of an optimiser with the same P and options.
   virtual void restore(const OptimizerState<Real>& state) = 0;
   // Forces and Z at the present positions.
@@ -74,8 +76,8 @@ public:
   virtual std::vector<Real> points() const = 0;
   // As of the last evaluation, unnormalised: the gradient is 4 (attractive - repulsive / z),
   // whatever the output kernel.
-  virtual std::vector<Real> attractive() const = 0;
-  virtual std::vector<Real> repulsive() const = 0;
+  virtual std::vector<Real> attractive() = 0;
+  virtual std::vector<Real> repulsive() = 0;
   virtual double z() const = 0;
 
   Size iterations() const { return iterations_.load(std::memory_order_relaxed); }
@@ -92,9 +94,11 @@ protected:
 };
 
 // `initial` is rows of P x dims. Any number of dims, if the method is all pairs or automatic. P is
-// read here and not needed afterwards.
+// read here and not needed afterwards; every process gives all of it. The communicator must live as
+// long as the optimiser.
 template <typename Real>
 std::unique_ptr<Optimizer<Real>> make_optimizer(JointRows<Real>& P, const Real* initial, int dims,
-                                                const RepulsionOptions& options, ThreadTeam& team);
+                                                const RepulsionOptions& options,
+                                                Communicator& processes, ThreadTeam& team);
 
 } // namespace acctsne

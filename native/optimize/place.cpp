@@ -2,7 +2,7 @@
 // shared but the map, its field of repulsion and the neighbours' places.
 #include "optimize/place.hpp"
 
-#include "forces/field.hpp"
+#include "forces/repulsive.hpp"
 
 #include <algorithm>
 #include <array>
@@ -28,7 +28,7 @@ auto zeros([[maybe_unused]] int dims) {
 }
 
 template <typename Real, int Dims>
-void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Real, Dims>& field,
+void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Real>& field,
                  const std::vector<Real>& map, Size point) {
   const OutputKernel& output_kernel = request.options.output_kernel;
   const Phase& phase = request.phase;
@@ -98,12 +98,12 @@ void place_in(const PlacementRequest<Real>& request, ThreadTeam& team) {
   for (Real& value : map) {
     value = static_cast<Real>(static_cast<double>(value) / unit);
   }
-  const RepulsiveField<Real, Dims> field(request.dims, map.data(), request.map_points,
-                                         request.options, team);
+  const Bounds<Real> bounds(map.data(), request.map_points, request.dims);
+  const auto field = make_field(request.dims, bounds.map(), request.options, team);
   team.for_chunks(chunk_count(request.count, kPointsPerChunk), [&](Size chunk, int worker) {
     const Size end = std::min((chunk + 1) * kPointsPerChunk, request.count);
     for (Size point = chunk * kPointsPerChunk; point < end && !team.should_stop(worker); ++point) {
-      place_point(request, field, map, point);
+      place_point<Real, Dims>(request, *field, map, point);
     }
     if (request.done != nullptr) {
       request.done->fetch_add(end - chunk * kPointsPerChunk, std::memory_order_relaxed);

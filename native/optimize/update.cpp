@@ -1,5 +1,5 @@
-// The update pass: chunks of points in parallel (kernels/update-inl.hpp), their sums joined in
-// chunk order.
+// The update pass: chunks of points in parallel (kernels/update-inl.hpp), their sums added in the
+// order of chunks.
 #include "optimize/update.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -12,32 +12,6 @@ namespace acctsne {
 namespace {
 
 constexpr Size kPointsPerChunk = 4096;
-
-// Joins the sums of all chunks.
-template <typename Real>
-UpdateTotals join_sums(Layout<Real>& layout, std::vector<double>& sums) {
-  const int dims = layout.dims;
-  const UpdateSums all(sums.data(), dims);
-  const auto size = static_cast<std::size_t>(UpdateSums::size(dims));
-  for (std::size_t chunk = size; chunk < sums.size(); chunk += size) {
-    const UpdateSums part(sums.data() + chunk, dims);
-    for (int axis = 0; axis < dims; ++axis) {
-      all.position[axis] += part.position[axis];
-      all.lower[axis] = std::min(all.lower[axis], part.lower[axis]);
-      all.upper[axis] = std::max(all.upper[axis], part.upper[axis]);
-    }
-    all.squared_gradient += part.squared_gradient;
-    all.last_work += part.last_work;
-    all.next_work += part.next_work;
-    all.turned += part.turned;
-  }
-  for (std::size_t axis = 0; axis < layout.mean.size(); ++axis) {
-    layout.mean[axis] = static_cast<Real>(all.position[axis] / static_cast<double>(layout.size()));
-    layout.lower[axis] = static_cast<Real>(all.lower[axis]);
-    layout.upper[axis] = static_cast<Real>(all.upper[axis]);
-  }
-  return {std::sqrt(all.squared_gradient), all.last_work, all.next_work, all.turned / dims};
-}
 
 } // namespace
 
@@ -52,8 +26,9 @@ void start_layout(Layout<Real>& layout, const Real* points, Size count) {
   }
   layout.preconditioner.assign(layout.points.size(), Real(1));
   reset_momentum(layout);
-  std::vector<double> numbers(static_cast<std::size_t>(UpdateSums::size(dims)));
-  const UpdateSums sums(numbers.data(), dims);
+  RowSums numbers;
+  numbers.start(1, 1, UpdateSums::size(dims));
+  const UpdateSums sums(numbers.of_row(0), dims);
   for (int axis = 0; axis < dims; ++axis) {
     sums.lower[axis] = static_cast<double>(points[axis]);
     sums.upper[axis] = static_cast<double>(points[axis]);
@@ -64,7 +39,7 @@ void start_layout(Layout<Real>& layout, const Real* points, Size count) {
       sums.upper[axis] = std::max(sums.upper[axis], value);
     }
   }
-  join_sums(layout, numbers);
+  finish_step(layout, numbers);
 }
 
 template <typename Real>
@@ -134,34 +109,59 @@ void hold_points(Layout<Real>& layout, std::span<const std::uint8_t> fixed) {
 }
 
 template <typename Real>
-UpdateTotals update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters,
-                           Real* attractive, Real* repulsive, std::vector<double>& sums,
-                           ThreadTeam& team) {
+void move_points(Layout<Real>& layout, Rows own, UpdateParameters<Real> parameters,
+                 Forces<Real>& forces, RowSums& sums, ThreadTeam& team) {
   const ThreadTeam::Uninterrupted to_the_end(team);
   const int dims = layout.dims;
   const bool some_fixed = !layout.fixed.empty();
   parameters.shift = some_fixed ? nullptr : layout.mean.data();
-  const Size count = layout.size();
-  const Size sums_per_chunk = UpdateSums::size(dims);
-  sums.resize(static_cast<std::size_t>(chunk_count(count, kPointsPerChunk) * sums_per_chunk));
+  sums.start(layout.size(), kPointsPerChunk, UpdateSums::size(dims));
   const auto kernel = kernels().update.of<Real>().update_points.of(dims);
+  Real* attractive = forces.attractive.data();
+  Real* repulsive = forces.repulsive.data();
   const UpdateArrays<Real> arrays{attractive,
                                   repulsive,
                                   layout.preconditioner.data(),
                                   layout.points.data(),
                                   layout.updates.data(),
                                   layout.gains.data()};
-  parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
+  parallel_for(team, own, kPointsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; some_fixed && i < end; ++i) {
       if (layout.fixed[static_cast<std::size_t>(i)] != 0) {
         std::fill_n(attractive + i * dims, dims, Real(0));
         std::fill_n(repulsive + i * dims, dims, Real(0));
       }
     }
-    kernel(dims, parameters, arrays, begin, end,
-           {sums.data() + begin / kPointsPerChunk * sums_per_chunk, dims});
+    kernel(dims, parameters, arrays, begin, end, {sums.of_row(begin), dims});
   });
-  return join_sums(layout, sums);
+}
+
+template <typename Real>
+UpdateTotals finish_step(Layout<Real>& layout, RowSums& sums) {
+  const int dims = layout.dims;
+  double* first = sums.of_row(0);
+  const UpdateSums all(first, dims);
+  sums.for_chunks([&](double* chunk) {
+    if (chunk == first) {
+      return;
+    }
+    const UpdateSums part(chunk, dims);
+    for (int axis = 0; axis < dims; ++axis) {
+      all.position[axis] += part.position[axis];
+      all.lower[axis] = std::min(all.lower[axis], part.lower[axis]);
+      all.upper[axis] = std::max(all.upper[axis], part.upper[axis]);
+    }
+    all.squared_gradient += part.squared_gradient;
+    all.last_work += part.last_work;
+    all.next_work += part.next_work;
+    all.turned += part.turned;
+  });
+  for (std::size_t axis = 0; axis < layout.mean.size(); ++axis) {
+    layout.mean[axis] = static_cast<Real>(all.position[axis] / static_cast<double>(layout.size()));
+    layout.lower[axis] = static_cast<Real>(all.lower[axis]);
+    layout.upper[axis] = static_cast<Real>(all.upper[axis]);
+  }
+  return {std::sqrt(all.squared_gradient), all.last_work, all.next_work, all.turned / dims};
 }
 
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \
@@ -171,8 +171,9 @@ UpdateTotals update_layout(Layout<Real>& layout, UpdateParameters<Real> paramete
   template void precondition_layout(Layout<Real>&, std::span<const Real>);                         \
   template void reset_momentum(Layout<Real>&);                                                     \
   template void hold_points(Layout<Real>&, std::span<const std::uint8_t>);                         \
-  template UpdateTotals update_layout(Layout<Real>&, UpdateParameters<Real>, Real*, Real*,         \
-                                      std::vector<double>&, ThreadTeam&);
+  template void move_points(Layout<Real>&, Rows, UpdateParameters<Real>, Forces<Real>&, RowSums&,  \
+                            ThreadTeam&);                                                          \
+  template UpdateTotals finish_step(Layout<Real>&, RowSums&);
 ACCTSNE_INSTANTIATE(float)
 ACCTSNE_INSTANTIATE(double)
 

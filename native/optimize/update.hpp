@@ -2,6 +2,7 @@
 // know.
 #pragma once
 
+#include "acctsne/communicator.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "kernels/update.hpp"
@@ -31,7 +32,7 @@ struct Layout {
   Size size() const { return static_cast<Size>(order.size()); }
 };
 
-// What an update sums over all points.
+// What a step sums over all points.
 struct UpdateTotals {
   double gradient_norm;
   double last_work; // these three as in UpdateSums
@@ -64,13 +65,23 @@ void reset_momentum(Layout<Real>& layout);
 template <typename Real>
 void hold_points(Layout<Real>& layout, std::span<const std::uint8_t> fixed);
 
-// One fused pass: gradient, gains, momentum, step clip, recentring, bounds. The positions are
-// centred on the mean that they had before the step, which keeps them within one step's mean of the
-// origin. Held points stay exactly where they are, so that there is no recentring then; their
-// forces are set to zero. `sums` is scratch memory that keeps its capacity from call to call.
+// The forces on all points, of which a process knows those on its own.
 template <typename Real>
-UpdateTotals update_layout(Layout<Real>& layout, UpdateParameters<Real> parameters,
-                           Real* attractive, Real* repulsive, std::vector<double>& sums,
-                           ThreadTeam& team);
+struct Forces {
+  std::vector<Real> attractive; // both: points x dims
+  std::vector<Real> repulsive;
+};
+
+// One fused pass over own rows: gradient, gains, momentum, step clip, recentring, and the sums that
+// finish_step() takes. The positions are centred on the mean that they had before the step, which
+// keeps them within one step's mean of the origin. Held points stay exactly where they are, so that
+// there is no recentring then; their forces are set to zero.
+template <typename Real>
+void move_points(Layout<Real>& layout, Rows own, UpdateParameters<Real> parameters,
+                 Forces<Real>& forces, RowSums& sums, ThreadTeam& team);
+
+// Takes mean and bounds of the moved points from the sums over all rows.
+template <typename Real>
+UpdateTotals finish_step(Layout<Real>& layout, RowSums& sums);
 
 } // namespace acctsne

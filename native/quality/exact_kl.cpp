@@ -47,7 +47,8 @@ double exact_kl(const CsrView<double>& P, const double* positions, int dims,
   }
   ExactRepulsion<double> all_pairs(dims, output_kernel.exponent);
   std::vector<double> unused(u.size());
-  const double z = all_pairs.forces(u.data(), rows, unused.data(), team);
+  const double z =
+      all_pairs.forces(Bounds<double>(u.data(), rows, dims).map(), unused.data(), team);
 
   std::vector<double> partials(static_cast<std::size_t>(chunk_count(rows, kRowsPerChunk)));
   parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {

@@ -7,6 +7,7 @@
 #include "acctsne/types.hpp"
 #include "check.hpp"
 #include "forces/edges.hpp"
+#include "forces/repulsive.hpp"
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
@@ -192,22 +193,21 @@ double squared(const Real* a, const Real* b, int dims) {
   return sum;
 }
 
-// The smallest box round all points.
-template <typename Real, int Dims>
-struct Extent {
-  Real lower[Dims];
-  Real upper[Dims];
+template <int Dims, typename Real>
+Bounds<Real> map_of(const std::vector<Real>& points) {
+  return {points.data(), static_cast<Size>(points.size()) / Dims, Dims};
+}
 
-  explicit Extent(const std::vector<Real>& points) {
-    for (int axis = 0; axis < Dims; ++axis) {
-      lower[axis] = upper[axis] = points[at(axis)];
-      for (std::size_t c = at(axis); c < points.size(); c += Dims) {
-        lower[axis] = std::min(lower[axis], points[c]);
-        upper[axis] = std::max(upper[axis], points[c]);
-      }
-    }
-  }
-};
+// The forces of the chosen method on all points; returns Z.
+template <typename Real>
+double forces_of(ChosenRepulsion<Real>& repulsion, const MapView<Real>& map, Real* force,
+                 ThreadTeam& team) {
+  StepSeconds seconds;
+  RowSums z;
+  z.start(map.count, kBlockRows);
+  repulsion.forces(map, {0, map.count}, force, z, seconds, team);
+  return z.total();
+}
 
 // A symmetric matrix that sums to 1: rows in five groups, each naming `neighbors` rows of its own
 // group with random weights.

@@ -9,8 +9,9 @@ template <typename Real>
 std::unique_ptr<Optimizer<Real>> make_optimizer(const CsrView<Real>& P, const Real* initial,
                                                 int dims, const RepulsionOptions& options) {
   MatrixRows<Real> rows(P);
-  ThreadTeam alone(1);
-  return make_optimizer<Real>(rows, initial, dims, options, alone);
+  static OneProcess alone;
+  ThreadTeam team(1);
+  return make_optimizer<Real>(rows, initial, dims, options, alone, team);
 }
 
 } // namespace acctsne

@@ -28,11 +28,9 @@ struct Forces {
 template <typename Real, int Dims>
 Forces<Real> on_grid(const std::vector<Real>& points, double step, int threads = 2) {
   ThreadTeam team(threads);
-  const Extent<Real, Dims> bounds(points);
-  FftRepulsion<Real, Dims> repulsion;
+  FftRepulsion<Real, Dims> repulsion(step);
   Forces<Real> result{std::vector<Real>(points.size())};
-  result.z = repulsion.forces(points.data(), static_cast<Size>(points.size()) / Dims, bounds.lower,
-                              bounds.upper, step, result.force.data(), team);
+  result.z = repulsion.forces(map_of<Dims>(points).map(), result.force.data(), team);
   return result;
 }
 
@@ -41,8 +39,7 @@ Forces<Real> all_pairs(const std::vector<Real>& points) {
   ThreadTeam team(2);
   ExactRepulsion<Real> repulsion(Dims);
   Forces<Real> result{std::vector<Real>(points.size())};
-  result.z = repulsion.forces(points.data(), static_cast<Size>(points.size()) / Dims,
-                              result.force.data(), team);
+  result.z = repulsion.forces(map_of<Dims>(points).map(), result.force.data(), team);
   return result;
 }
 
@@ -365,16 +362,14 @@ TEST(same_bytes_at_any_thread_count) {
 
 TEST(one_object_serves_maps_that_grow_and_shrink) {
   ThreadTeam team(2);
-  FftRepulsion<float, 2> repulsion;
+  FftRepulsion<float, 2> repulsion(0.4);
   for (const float scale : {1.0f, 3.0f, 0.01f, 2.0f}) {
     std::vector<float> map = make_cloud<float>(Cloud::uniform, 1500, 2);
     for (float& value : map) {
       value *= scale;
     }
-    const Extent<float, 2> bounds(map);
     std::vector<float> force(map.size());
-    const double z =
-        repulsion.forces(map.data(), 1500, bounds.lower, bounds.upper, 0.4, force.data(), team);
+    const double z = repulsion.forces(map_of<2>(map).map(), force.data(), team);
     const Forces<float> fresh = on_grid<float, 2>(map, 0.4);
     CHECK(same_bytes(force, fresh.force));
     CHECK_EQUAL(z, fresh.z);
@@ -383,13 +378,12 @@ TEST(one_object_serves_maps_that_grow_and_shrink) {
 
 TEST(a_cancelled_call_leaves_nothing_half_done) {
   const std::vector<float> points = make_cloud<float>(Cloud::uniform, 300, 2, 1);
-  const Extent<float, 2> bounds(points);
   const auto forces = [&](FftRepulsion<float, 2>& repulsion, ThreadTeam& team) {
     std::vector<float> force(points.size());
-    repulsion.forces(points.data(), 300, bounds.lower, bounds.upper, 0.4, force.data(), team);
+    repulsion.forces(map_of<2>(points).map(), force.data(), team);
     return force;
   };
-  FftRepulsion<float, 2> interrupted;
+  FftRepulsion<float, 2> interrupted(0.4);
   {
     ThreadTeam team(1, [] { return true; });
     // Until it is due to ask.
@@ -402,23 +396,20 @@ TEST(a_cancelled_call_leaves_nothing_half_done) {
     }
     CHECK(threw);
   }
-  FftRepulsion<float, 2> fresh;
+  FftRepulsion<float, 2> fresh(0.4);
   ThreadTeam team(1);
   CHECK(same_bytes(forces(interrupted, team), forces(fresh, team)));
 }
 
 TEST(a_runaway_point_sends_the_map_to_the_tree) {
   const std::vector<float> map = make_cloud<float>(Cloud::outlier, 3000, 2);
-  const Extent<float, 2> bounds(map);
   ThreadTeam team(2);
   RepulsionOptions options;
   options.method = Method::fft;
-  const auto repulsion = make_repulsion<float>(2, options);
+  ChosenRepulsion<float> repulsion(2, options);
   std::vector<float> force(map.size());
-  StepSeconds seconds;
-  const double z =
-      repulsion->forces(map.data(), 3000, bounds.lower, bounds.upper, force.data(), seconds, team);
-  CHECK(repulsion->used() == Method::barnes_hut);
+  const double z = forces_of(repulsion, map_of<2>(map).map(), force.data(), team);
+  CHECK(repulsion.used() == Method::barnes_hut);
   const Forces<float> exact = all_pairs<float, 2>(map);
   CHECK(relative_error(Forces<float>{force, z}, exact) < 0.03);
 }

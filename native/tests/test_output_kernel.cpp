@@ -56,14 +56,11 @@ Forces<double> naive(const std::vector<Real>& points, double exponent) {
 
 template <typename Real, int Dims>
 Forces<Real> by(const RepulsionOptions& options, const std::vector<Real>& points, int threads = 2) {
-  const Extent<Real, Dims> extent(points);
   ThreadTeam team(threads);
-  const auto repulsion = make_repulsion<Real>(Dims, options);
+  ChosenRepulsion<Real> repulsion(Dims, options);
   Forces<Real> result{std::vector<Real>(points.size())};
-  StepSeconds seconds;
-  result.z = repulsion->forces(points.data(), static_cast<Size>(points.size()) / Dims, extent.lower,
-                               extent.upper, result.force.data(), seconds, team);
-  CHECK(repulsion->used() == options.method);
+  result.z = forces_of(repulsion, map_of<Dims>(points).map(), result.force.data(), team);
+  CHECK(repulsion.used() == options.method);
   return result;
 }
 

@@ -1,5 +1,5 @@
 // New points in a map: the field that pushes them, their descent, and that they go alone.
-#include "forces/field.hpp"
+#include "forces/repulsive.hpp"
 #include "optimize/place.hpp"
 
 #include "check.hpp"
@@ -135,7 +135,7 @@ TEST(field_matches_a_loop_over_the_map) {
           options.method = method;
           options.output_kernel.exponent = exponent;
           ThreadTeam team(2);
-          const RepulsiveField<Real, Dims> field(Dims, map.data(), 2000, options, team);
+          const auto field = make_field(Dims, map_of<Dims>(map).map(), options, team);
           double error2 = 0;
           double size2 = 0;
           double z_error2 = 0;
@@ -143,7 +143,7 @@ TEST(field_matches_a_loop_over_the_map) {
           for (std::size_t i = 0; i < positions.size(); i += Dims) {
             Real force[Dims];
             double expected[Dims];
-            const double z = field.at(positions.data() + i, force);
+            const double z = field->at(positions.data() + i, force);
             const double expected_z =
                 naive_at<Real, Dims>(map, positions.data() + i, exponent, expected);
             z_error2 += (z - expected_z) * (z - expected_z);

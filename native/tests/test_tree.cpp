@@ -13,9 +13,9 @@ namespace {
 
 template <typename Real, int Dims>
 void build(Tree<Real, Dims>& tree, const std::vector<Real>& points, ThreadTeam& team) {
-  const Extent<Real, Dims> extent(points);
-  tree.build(points.data(), static_cast<Size>(points.size()) / Dims, extent.lower, extent.upper,
-             team);
+  const Bounds<Real> bounds = map_of<Dims>(points);
+  const MapView<Real> map = bounds.map();
+  tree.build(map.points, map.count, map.lower, map.upper, team);
   tree.summarize(points.data(), team);
 }
 

@@ -1,0 +1,141 @@
+// The processes that share one run: which rows each of them owns, and how they learn of each
+// other's.
+//
+// Results do not depend on the number of processes, for the same reason that they do not depend on
+// the number of threads: rows are cut into blocks by the problem alone, a process owns whole
+// blocks, and sums are kept by block and added in the order of blocks.
+#pragma once
+
+#include "acctsne/parallel.hpp"
+#include "acctsne/types.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace acctsne {
+
+// A run of rows.
+struct Rows {
+  Size begin;
+  Size end;
+
+  bool has(Size row) const { return begin <= row && row < end; }
+};
+
+// Rows that are never divided between processes: a multiple of the chunks of every pass over rows.
+inline constexpr Size kBlockRows = 4096;
+
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0; // of this process, from 0
+  virtual int size() const = 0; // how many there are
+
+  // Each process has filled its part of the array; afterwards every one has all of it. The part of
+  // process r ends at byte ends[r] and begins where the one before ends.
+  virtual void gather(std::byte* array, std::span<const Size> ends) = 0;
+};
+
+// The trivial case: one process, which owns all.
+class OneProcess final : public Communicator {
+public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void gather(std::byte*, std::span<const Size>) override {}
+};
+
+// What a process owns of so many rows: whole blocks, as many as the others give or take one.
+inline Rows rows_of(int rank, int processes, Size rows) {
+  const Size blocks = chunk_count(rows, kBlockRows);
+  const auto first_row = [&](Size r) {
+    return std::min(blocks * r / processes * kBlockRows, rows);
+  };
+  return {first_row(rank), first_row(rank + 1)};
+}
+
+// Makes an array of `width` values a row whole, of which each process has filled its own rows.
+template <typename Value>
+void gather_rows(Communicator& processes, Value* values, Size rows, Size width) {
+  if (processes.size() == 1) {
+    return;
+  }
+  std::vector<Size> ends;
+  for (int rank = 0; rank < processes.size(); ++rank) {
+    ends.push_back(rows_of(rank, processes.size(), rows).end * width * Size{sizeof(Value)});
+  }
+  processes.gather(reinterpret_cast<std::byte*>(values), ends);
+}
+
+// Calls body(begin, end) for the rows cut into chunks of `grain`, which divides kBlockRows.
+template <typename Body>
+void parallel_for(ThreadTeam& team, Rows rows, Size grain, Body&& body) {
+  parallel_for(team, rows.end - rows.begin, grain,
+               [&](Size begin, Size end) { body(rows.begin + begin, rows.begin + end); });
+}
+
+// Numbers that a pass sums over all rows, a set for each chunk of them.
+class RowSums {
+public:
+  // Prepares zeros, `width` of them for each chunk of `grain` rows; the grain divides kBlockRows.
+  // Memory is kept from call to call.
+  void start(Size rows, Size grain, Size width = 1) {
+    rows_ = rows;
+    grain_ = grain;
+    width_ = width;
+    numbers_.assign(static_cast<std::size_t>(chunk_count(rows, grain) * width), 0.0);
+  }
+
+  // Those of the chunk that a row belongs to.
+  double* of_row(Size row) { return numbers_.data() + row / grain_ * width_; }
+  Size grain() const { return grain_; }
+
+  // Completes them by those of the other processes' rows.
+  void gather(Communicator& processes) {
+    if (processes.size() == 1) {
+      return;
+    }
+    std::vector<Size> ends;
+    for (int rank = 0; rank < processes.size(); ++rank) {
+      const Rows theirs = rows_of(rank, processes.size(), rows_);
+      ends.push_back(chunk_count(theirs.end, grain_) * width_ * Size{sizeof(double)});
+    }
+    processes.gather(reinterpret_cast<std::byte*>(numbers_.data()), ends);
+  }
+
+  // The chunks' sums in their order: body(numbers of one chunk).
+  template <typename Body>
+  void for_chunks(Body&& body) {
+    for (double* numbers = numbers_.data(); numbers < numbers_.data() + numbers_.size();
+         numbers += width_) {
+      body(numbers);
+    }
+  }
+  // Of a single number a chunk.
+  double total() {
+    double sum = 0;
+    for_chunks([&](const double* number) { sum += *number; });
+    return sum;
+  }
+
+private:
+  Size rows_ = 0;
+  Size grain_ = 1;
+  Size width_ = 1;
+  std::vector<double> numbers_;
+};
+
+// Adds numbers of single rows to the sums of the chunks that own rows belong to.
+inline void add_rows(RowSums& sums, const double* of_rows, Rows own, ThreadTeam& team) {
+  parallel_for(team, own, sums.grain(), [&](Size begin, Size end) {
+    double sum = 0;
+    for (Size row = begin; row < end; ++row) {
+      sum += of_rows[row];
+    }
+    *sums.of_row(begin) += sum;
+  });
+}
+
+} // namespace acctsne

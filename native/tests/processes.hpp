@@ -1,0 +1,62 @@
+// Processes that are threads of this one, for tests of what several have to give as one does.
+#pragma once
+
+#include "acctsne/communicator.hpp"
+
+#include <barrier>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace acctsne {
+
+class ThreadProcesses {
+public:
+  explicit ThreadProcesses(int count) : arrays_(static_cast<std::size_t>(count)), barrier_(count) {}
+
+  // Calls body(communicator) once for each process, all at the same time.
+  template <typename Body>
+  void run(Body&& body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < static_cast<int>(arrays_.size()); ++rank) {
+      threads.emplace_back([&, rank] {
+        Member member(*this, rank);
+        body(member);
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+
+private:
+  class Member final : public Communicator {
+  public:
+    Member(ThreadProcesses& all, int rank) : all_(all), rank_(rank) {}
+
+    int rank() const override { return rank_; }
+    int size() const override { return static_cast<int>(all_.arrays_.size()); }
+    void gather(std::byte* array, std::span<const Size> ends) override {
+      all_.arrays_[static_cast<std::size_t>(rank_)] = array;
+      all_.barrier_.arrive_and_wait();
+      Size begin = 0;
+      for (std::size_t r = 0; r < ends.size(); ++r) {
+        if (static_cast<int>(r) != rank_) {
+          std::memcpy(array + begin, all_.arrays_[r] + begin,
+                      static_cast<std::size_t>(ends[r] - begin));
+        }
+        begin = ends[r];
+      }
+      all_.barrier_.arrive_and_wait();
+    }
+
+  private:
+    ThreadProcesses& all_;
+    int rank_;
+  };
+
+  std::vector<std::byte*> arrays_; // of each process, while they gather
+  std::barrier<> barrier_;
+};
+
+} // namespace acctsne
