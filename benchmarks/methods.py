@@ -1,89 +1,90 @@
-"""What one evaluation of the repulsion costs by each method, and the constants that the automatic choice uses.
+"""What one evaluation of the repulsion costs by each method: constants of the automatic choice.
 
     python benchmarks/methods.py
 
-Uniform maps in two dimensions, one thread, float32. Each method's cost is a sum of terms (the formulas stand in
-native/forces/repulsive_*.cpp as `cost`); their constants are fitted to the measured nanoseconds, relative errors
-weighing the same. Prints the measurements, the fitted constants, and how far the fit is off.
+Uniform maps in two dimensions, one thread, float32, iterations that hardly move a point. The cost
+of a method is a sum of terms, as `cost` in native/forces/repulsive_*.cpp has them; their constants
+are fitted to the measured nanoseconds, relative errors weighing the same.
 """
 
 import argparse
-import time
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 
-from acctsne import _core
+from acctsne import Affinities, Embedding
 
 SIZES = (300, 1000, 3000, 10_000, 30_000, 100_000)
 WIDTHS = (10.0, 50.0, 150.0, 450.0)
+MOST_EXACT = 10_000
 STEP = 0.415  # of the grid at the default force error
+WIDE = 4 * 12.0  # where the near part of the kernel goes to a grid of its own
+REPULSION = ("tree_building", "summarization", "repulsive")
 
 
-def seconds(Y: np.ndarray, method: str, exponent: float, least: float) -> float:
-    """The fastest of several evaluations."""
-    options = _core.RepulsionOptions(
-        method=method,
-        angle=0.5,
-        force_error=0.02,
-        output_kernel=_core.OutputKernel(exponent=exponent, scale=1.0),
-    )
-    best, spent = np.inf, 0.0
-    while spent < least:
-        start = time.perf_counter()
-        _core.repulsion(Y, options, 1)
-        taken = time.perf_counter() - start
-        best, spent = min(best, taken), spent + taken
-    return best
+def ring(points: int) -> Affinities:
+    """Every point drawn to the next: next to no attraction to wait for."""
+    here = np.arange(points)
+    there = np.roll(here, -1)
+    rows, columns = np.r_[here, there], np.r_[there, here]
+    P = sp.csr_matrix((np.full(2 * points, 0.5 / points), (rows, columns)), (points, points))
+    return Affinities.from_matrix(P)
 
 
-def transformed(width: float) -> float:
-    """Nodes that are transformed for a square map, padding included."""
-    whole = 2 * (width / STEP + 5)
-    return 0.75 * whole * whole
+def nanoseconds(P: Affinities, Y: npt.NDArray[np.float32], method: str, dof: float) -> float:
+    """The fastest of several short runs, per iteration."""
+    embedding = Embedding(P, Y, method=method, dof=dof, n_jobs=1)
+    iterations = int(np.clip(200_000 / len(Y), 3, 50))
+    embedding.optimize(2, learning_rate=1e-9)
+    best = np.inf
+    for _ in range(5):
+        before = sum(embedding.timings[step] for step in REPULSION)
+        embedding.optimize(iterations, learning_rate=1e-9)
+        spent = sum(embedding.timings[step] for step in REPULSION) - before
+        best = min(best, 1e9 * spent / iterations)
+    return float(best)
 
 
 def terms(method: str, points: int, width: float) -> list[float]:
-    """What the method's constants multiply."""
+    """What the constants of the method multiply."""
     if method == "exact":
-        return [points * points]
+        return [float(points) ** 2]
     if method == "barnes_hut":
         return [1.0, points * np.log2(points + 2)]
-    nodes = transformed(width)
-    return [1.0, points, nodes * np.log2(nodes)]
+    nodes = 0.75 * (2 * (width / STEP + 5)) ** 2
+    if width > WIDE:
+        nodes = (width / STEP + 5 + 12 / STEP) ** 2 + 0.75 * (2 * (width / (4 * STEP) + 4)) ** 2
+    return [1.0, float(points), nodes * np.log2(nodes)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--least", type=float, default=0.2, help="seconds to spend on each measurement"
-    )
-    parser.add_argument("--exponent", type=float, default=1.0)
+    parser.add_argument("--dof", type=float, default=1.0, help="another one than 1 costs more")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     arguments = parser.parse_args()
-    sizes = [int(size) for size in arguments.sizes.split(",")]
     random = np.random.default_rng(0)
-    print(f"{'points':>8} {'units':>6} {'exact':>12} {'barnes_hut':>12} {'fft':>12}   nanoseconds")
     found: dict[str, list[tuple[list[float], float]]] = {"exact": [], "barnes_hut": [], "fft": []}
-    for points in sizes:
+    print(f"{'points':>8} {'units':>6} " + " ".join(f"{method:>12}" for method in found))
+    for points in (int(size) for size in arguments.sizes.split(",")):
+        P = ring(points)
         for width in WIDTHS:
             Y = random.uniform(0, width, (points, 2)).astype(np.float32)
             row = []
             for method, measured in found.items():
-                if method == "exact" and points > 30_000:
-                    row.append(np.nan)
-                    continue
-                taken = 1e9 * seconds(Y, method, arguments.exponent, arguments.least)
-                measured.append((terms(method, points, width), taken))
+                taken = np.nan
+                if method != "exact" or points <= MOST_EXACT:
+                    taken = nanoseconds(P, Y, method, arguments.dof)
+                    measured.append((terms(method, points, width), taken))
                 row.append(taken)
             print(f"{points:8} {width:6.0f} " + " ".join(f"{value:12.0f}" for value in row))
     for method, measured in found.items():
         A = np.array([values for values, _ in measured])
-        taken = np.array([value for _, value in measured])
-        constants, *_ = np.linalg.lstsq(A / taken[:, None], np.ones(len(taken)), rcond=None)
-        off = np.abs(A @ constants / taken - 1)
-        print(
-            f"{method}: {', '.join(f'{value:.3g}' for value in constants)}; off by {np.median(off):.0%} (median)"
-        )
+        costs = np.array([value for _, value in measured])
+        constants, *_ = np.linalg.lstsq(A / costs[:, None], np.ones(len(costs)), rcond=None)
+        off = np.median(np.abs(A @ constants / costs - 1))
+        values = ", ".join(f"{value:.3g}" for value in constants)
+        print(f"{method}: {values} nanoseconds; off by {off:.0%} (median)")
 
 
 if __name__ == "__main__":
