@@ -74,6 +74,8 @@ benchmark-smoke: build/installed
 	$(BIN)/python benchmarks/scaling.py --dataset synthetic:4000x20 --sizes 2000,4000 --iterations 5 --output build/smoke
 	$(BIN)/python benchmarks/neighbors.py --dataset digits --contestants acctsne --repeats 1 --output build/smoke
 	$(BIN)/python benchmarks/descent.py --datasets digits
+	$(BIN)/python benchmarks/methods.py --sizes 300
+	$(BIN)/python benchmarks/force_error.py --points 300
 	$(BIN)/python benchmarks/convergence.py --dataset digits --contestants sklearn --output build/smoke
 	$(BIN)/python benchmarks/large.py --dataset synthetic:5000x20 --output build/smoke
 

@@ -7,8 +7,8 @@
 namespace acctsne {
 namespace {
 
-// Rows of one task, about 8 us at perplexity 30: so few that the threads' shares are even for small
-// data. Digits, 1797 points, 2 threads: 67 us an iteration with 256, 60 us with 64.
+// Rows of one task: so few that the threads' shares are even for small data (benchmarks/steps.py,
+// docs/tuning.md).
 constexpr Size kRowsPerTask = 64;
 static_assert(kEdgeBlockRows % kRowsPerTask == 0);
 

@@ -3,9 +3,8 @@
 // by kNearReach.
 //
 // The kernel's spectrum is the transform of the kernel sampled at the nodes, divided twice by the
-// transform of the B-spline sampled at the nodes: with that, two points on nodes interact exactly.
-// Against dividing by the continuous spline's transform, the force error falls from 4.0 to 2.8 %
-// (digits) and from 2.8 to 2.3 % (MNIST-70k) at step 0.45. It depends on the part, the step and the
+// transform of the B-spline sampled at the nodes: with that, two points on nodes interact exactly,
+// which the continuous spline's transform would not give. It depends on the part, the step and the
 // lengths alone and is kept until one of them changes.
 #include "forces/convolution.hpp"
 

@@ -8,9 +8,8 @@
 // and what is left of the near part there, less than 1 % of the whole, fades out between half of
 // the reach and the reach.
 //
-// Forces of the two grids differ from those of one grid by 0.05 % of their root mean square (final
-// maps of the digits and MNIST-70k, step 0.43); wider c make it less (0.02 % at 6 and 9) and want a
-// longer reach. The difference follows the fourth power of the step, as the error of the grid does.
+// Wider c would make the two grids agree better with one, and want a longer reach
+// (docs/tuning.md).
 #pragma once
 
 #include <algorithm>

@@ -58,8 +58,8 @@ int halvings(double nodes_needed, double cells) {
   return count;
 }
 
-// Both sides of a map must be as long as this for two grids to be worth it: MNIST-70k's map scaled
-// to 50 units takes the same time on one grid and on two, to 79 units 11 % less on two.
+// Both sides of a map must be as long as this for two grids to be worth it (benchmarks/steps.py,
+// docs/tuning.md).
 constexpr double kWideMap = 4 * kNearReach;
 
 double step_for(const RepulsionOptions& options) {

@@ -11,17 +11,10 @@
 
 namespace acctsne {
 
-// Grid step for a relative force error (rms error / rms force), which grows with its fourth power.
-// Measured on uniform squares of 1000 to 20000 points over 100 units: 5.6 % at step 0.6, 3.2 % at
-// 0.5, 1.8 % at 0.425, 0.50 % at 0.31, 0.09 % at 0.2. Wide maps of fits are a little harder:
-// MNIST-70k over 560 units has 1.9 % at 0.415, where it has 0.9 % over 94 units. Points that line
-// up are harder still: a tenth of 2000 points on each of two faces of a square exceeds the aim up
-// to 1.6 times.
-//
-// The width of (1 + r^2)^-exponent is about 1 / sqrt(exponent), and the step follows it. Errors at
-// an aim of 2 %, the largest on uniform, clustered and Gaussian layouts of 3000 points in 1-D and
-// 2-D: 0.8 % at exponent 0.5, 1.5 % at 0.8, 2.0 % at 1, 1.5 % at 2, 1.1 % at 5, 1.0 % at 10. Below
-// 1 the kernel's core is as narrow as at 1, and so is the step.
+// Grid step for a relative force error (rms error / rms force), which grows with its fourth power
+// (benchmarks/force_error.py, docs/tuning.md). The width of (1 + r^2)^-exponent is about 1 /
+// sqrt(exponent), and the step follows it; below 1 the kernel's core is as narrow as at 1, and so
+// is the step.
 double grid_step_for_error(double error, double exponent = 1);
 
 // Longest side of a grid, in nodes. A larger map is the tree's business: with both sides so long,

@@ -19,19 +19,17 @@ namespace acctsne {
 namespace {
 
 // Groups of one task: neighbours in Morton order take nearly the same way through the tree, so its
-// nodes stay in cache. More leave the threads' shares uneven for small data; digits, 1797 points, 2
-// threads: 92 us an iteration with 8, 84 us with 2.
+// nodes stay in cache. More leave the threads' shares uneven for small data (benchmarks/steps.py,
+// docs/tuning.md).
 constexpr Size kGroupsPerChunk = 2;
 // Points of one task that looks how far they have moved: some ten microseconds.
 constexpr Size kPointsPerChunk = 16384;
 
 // How far points may move before the tree is built anew, as a part of the distance between
 // neighbours on a lattice that fills the tree's box. More makes a tree serve longer and the lists
-// longer. Digits, 1000 iterations: 400 to 480 trees with 0.1, 380 with 0.14, 310 with 0.2; pushing
-// the groups of the final map takes 8, 13 and 21 % longer than with lists for points that stay.
+// longer (benchmarks/steps.py --dataset digits, docs/tuning.md).
 constexpr double kMovement = 0.1;
-// The more points, the further the fastest of them moves, and the closer they lie. For the first
-// 5000 images of MNIST keeping trees saves 8 % of the tree's time, for 20000 nothing any more.
+// The more points, the further the fastest of them moves, and the closer they lie.
 constexpr Size kMostKept = 5000;
 
 // Costs in nanoseconds, calibrated by benchmarks/methods.py.
@@ -42,16 +40,11 @@ constexpr double kAnyPower = 1.6;     // how much longer with another exponent t
 } // namespace
 
 // With second moments and the distance taken from the group's box, cells may be accepted later than
-// scikit-learn does, which has the mass alone. At 1.8 the force error at angle 0.5 is below
-// scikit-learn's on every one of 29 layouts tried (uniform, clustered and lattice, 2000 to 20000
-// points over 60 to 300 units: 0.07 to 6 % against 0.35 to 8 %; final maps of digits 0.30 against
-// 1.14 %, of MNIST-70k 0.92 against 1.91 %); at 2.0 lattices exceed it. 1.0 is the largest theta
-// that was measured.
+// scikit-learn does, which has the mass alone. At 1.8 the force error is still below its at the
+// same angle (benchmarks/force_error.py, docs/tuning.md). 1.0 is the largest theta that was
+// measured.
 //
-// A larger exponent makes the similarity steeper and the expansion worse: on uniform, clustered and
-// Gaussian layouts of 3000 to 15000 points in 1 to 3 dimensions the force error is at most 2.2 % at
-// exponent 1, 3.6 % at 2, 8 % at 10. With theta times 0.8 it is 1.2 % at 2, 1.8 % at 10, 2.4 % at
-// 100. Below 1 the error falls: at most 1.9 % at 0.8, 1.3 % at 0.5.
+// A larger exponent makes the similarity steeper and the expansion worse, hence the smaller theta.
 double theta_for_angle(double angle, double exponent) {
   return std::min(1.8 * angle, 1.0) * (exponent > 1 ? 0.8 : 1);
 }

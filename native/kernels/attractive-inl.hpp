@@ -1,9 +1,8 @@
 // Attractive forces (the paper's Algorithm 2) and the part of the KL divergence that shares their
-// pass over P. Figures are of loops of their own, one thread of an Emerald Rapids with AVX-512.
+// pass over P. Figures of the choices below: benchmarks/steps.py and docs/tuning.md.
 
 // Vectors are put together point by point, by instructions that have three ports as long as nothing
-// wider than 32 bytes is under way, and two otherwise. With 64 bytes a pass of the digits takes 12
-// % longer.
+// wider than 32 bytes is under way, and two otherwise.
 inline constexpr int kEdgeVectorBytes = kVectorBytes < 32 ? kVectorBytes : 32;
 template <typename Real>
 using EdgeSimd = Simd<Real, kEdgeVectorBytes>;
@@ -16,8 +15,7 @@ inline void load_points(const Real* points, const Column* columns,
 #if defined(__AVX2__)
   if constexpr (sizeof(Real) == 4 && Dims == 2) {
     // A point is one 64-bit element, which a broadcast puts into every place without a shuffle. No
-    // gathers: vgatherdpd would win 8 % for digits and nothing for MNIST-70k (Emerald Rapids), but
-    // is slow on AMD's CPUs and on Intel's that are guarded against Downfall.
+    // gathers: they are slow on AMD's CPUs and on Intel's that are guarded against Downfall.
     const auto* pairs = reinterpret_cast<const double*>(points);
     const auto four = [&](Size a, Size b, Size c, Size d) {
       __m256d v = _mm256_castpd128_pd256(_mm_load_sd(pairs + a));
@@ -55,12 +53,10 @@ inline void load_points(const Real* points, const Column* columns,
   }
 }
 
-// How many edges ahead the edges are fetched: a pass of MNIST-70k takes 0.88 times as long, and no
-// less up to 4096.
+// How many edges ahead the edges are fetched.
 inline constexpr EdgeId kStreamAhead = 768;
 
-// Fetches what edge e + kStreamAhead has in an array. Once for each cache line: a pass of
-// MNIST-70k takes 7 % less.
+// Fetches what edge e + kStreamAhead has in an array. Once for each cache line.
 template <typename T>
 inline void fetch_ahead(const T* stream, EdgeId e) {
   constexpr EdgeId kLine = 64 / sizeof(T);
@@ -131,7 +127,7 @@ inline Sum sum_edges(int dims, const Real* y, const Real* points, const Column* 
 }
 
 // Rows whose sums are finished together. Adding up a vector's lanes is a chain of instructions that
-// wait for each other, and would hold up the next row: a pass of the digits takes 4 % less.
+// wait for each other, and would hold up the next row.
 inline constexpr Size kRowsAtOnce = 16;
 
 // Gives the edges of rows [first, last), which are of one block, to their sums.
@@ -174,7 +170,7 @@ struct Attraction {
     }
   }
   void add(Vec p, const EdgeVectors<Real, Dims>& edges) {
-    // Faster than an estimate with a step of Newton's: a pass of the digits takes 11 % less.
+    // Faster than an estimate with a step of Newton's.
     const Vec weight = p / edges.one_plus_d2;
     for (int axis = 0; axis < Dims; ++axis) {
       along[axis] += weight * edges.difference[axis];

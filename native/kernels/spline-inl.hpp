@@ -103,7 +103,7 @@ void spread_points(const GridGeometry<Real>& geometry, const Real* points, const
 // maps that is most of the error.
 //
 // Done for a vector of points at a time; only the sums along x go point by point, as the nodes lie
-// in memory. 70 000 points of MNIST's map take half the time that they take one by one.
+// in memory (docs/tuning.md).
 template <typename Real, int Dims>
 double gather_points(const GridGeometry<Real>& geometry, const Real* points, Size count,
                      const Real* grid, Real* force) {

@@ -23,10 +23,9 @@ struct DeltaBarDelta {
 
 // Momentum close to 1 moves whole clusters, and the preconditioner takes the same part of every
 // point's stiffness. Nothing adapts here but to a step that was too large: a point whose step turns
-// round and grows swings ever farther. It then moves by less for some time. The two constants, over
-// 19 problems of 100 to 70000 points, perplexity 1.5 to 100 and degrees of freedom 0.5 to 10: turns
-// alone, without growth, punish the healthy (isotropic noise ends 1 % higher); 0.9 or 1.05 leave
-// perplexity 1.5 swinging (benchmarks/descent.py).
+// round and grows swings ever farther. It then moves by less for some time. Turns
+// alone, without growth, would punish the healthy. The constants are settled by
+// benchmarks/descent.py (docs/tuning.md).
 template <typename Real>
 struct HeavyBall {
   static constexpr Real kTurned = Real(0.7);

@@ -11,8 +11,7 @@
 namespace acctsne {
 
 // Most points of a group that walks the tree together: larger groups walk less often and interact
-// with more. Final MNIST-70k map, float, AVX-512, 2 threads: 7.5 ms with 24, 6.6 with 32, 5.3 with
-// 48, 5.0 with 64.
+// with more (benchmarks/steps.py, docs/tuning.md).
 inline constexpr int kGroupPoints = 64;
 
 // Repulsion with the similarity q = (1 + d^2)^-exponent.

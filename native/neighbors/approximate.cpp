@@ -45,9 +45,8 @@ private:
   std::vector<PointId> slots_;
 };
 
-// Neighbours to find in the first round. If it knows only a part of the axes, some more: on 20,000
-// images of MNIST, 784 features, half as many more raise the recall from 0.965 to 0.994. The
-// constant is for small k.
+// Neighbours to find in the first round. If it knows only a part of the axes, some more, which
+// raises the recall (docs/tuning.md). The constant is for small k.
 template <typename Data>
 Size first_neighbors(const PointSet<Data>& points, Size neighbors) {
   const Size more = points.projection.dims < points.features ? neighbors / 2 + 16 : 0;

@@ -8,8 +8,7 @@
 
 namespace acctsne {
 
-// The defaults find 0.997 of the 90 nearest of each of 200,000 points of 20 features, the synthetic
-// single-cell data of the benchmarks, and an estimated 0.993 of a million.
+// benchmarks/neighbors.py has the recall of the defaults (docs/tuning.md).
 struct ApproximateEffort {
   Size cells = 256;     // considered for each point, the nearest to its own
   double z_score = 3.5; // deviations by which points may be nearer than expected; see probe.cpp

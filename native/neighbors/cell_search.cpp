@@ -19,8 +19,8 @@
 namespace acctsne {
 namespace {
 
-// The nearest of a cell's pairs, one in so many, come first. MNIST-70k and Fashion-MNIST, k = 90,
-// AVX-512, 2 threads: no difference beyond noise from 2 to 32.
+// The nearest of a cell's pairs, one in so many, come first; how many makes no
+// difference (docs/tuning.md).
 constexpr Size kNearPart = 8;
 
 // Two cells are visited for both if at least this part of the queries of one may have neighbours in
@@ -307,8 +307,7 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
 // Estimates the distances of a tile's queries from the first `points` to visit.
 template <typename Data>
 void CellSearch<Data>::estimate(const FilterQueries& tile, Size points, Scratch& scratch) const {
-  // All but those of the fourth stage, which cost most and say least. MNIST-70k and Fashion-MNIST,
-  // k = 90, AVX-512, 2 threads: 2.32 and 2.15 s instead of 2.44 and 2.21 s.
+  // All but those of the fourth stage, which cost most and say least (docs/tuning.md).
   const Size dims = panels_.stages().dims[std::min(panels_.stages().count, kMostStages - 1) - 1];
   scratch.estimates.resize(static_cast<std::size_t>(kTileQueries * points));
   for (Size at = 0; at < points; at += panels_.width()) {

@@ -16,8 +16,7 @@ namespace acctsne {
 inline constexpr double kSmallestDistance = 0x1p-90;
 
 // Pairs of cells are visited for both from so many dims on: with few, tiles take less time than the
-// lists of far places. AVX-512, 2 threads, k = 90: 0.77 of the time for 50 principal components of
-// MNIST-70k, 0.98 for Fashion-MNIST's; 1.1 of it for 200,000 points of 20 features.
+// lists of far places (benchmarks/neighbors.py, docs/tuning.md, as all constants of the search).
 inline constexpr Size kPairedDims = 24;
 
 // And from so many cells on for each thread, lest threads wait for each other's cells.

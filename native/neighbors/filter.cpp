@@ -9,9 +9,7 @@
 namespace acctsne {
 namespace {
 
-// Where tiles may be given up. MNIST-70k and Fashion-MNIST, k = 90, AVX-512, 2 threads, medians of
-// three: 2.36 and 2.20 s; 2.42 and 2.21 s with 24, 48, 80; 2.40 and 2.24 s with 32, 64, 112; 2.49
-// and 2.18 s with 20, 40, 72.
+// Where tiles may be given up (benchmarks/neighbors.py, docs/tuning.md).
 constexpr Size kStages[kMostStages - 1] = {24, 56, 104};
 
 // A point's coordinates are counted in a unit of its own, so that a few large points do not spoil

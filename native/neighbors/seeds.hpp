@@ -9,9 +9,7 @@
 
 namespace acctsne {
 
-// Nearest cells whose points the lists begin with. AVX-512, 2 threads, k = 90, MNIST-70k and
-// Fashion-MNIST: 3.08 and 2.74 s with 2, 2.93 and 2.63 s with 3, 2.80 and 2.54 s with 6, 2.79 and
-// 2.63 s with 9.
+// Nearest cells whose points the lists begin with (benchmarks/neighbors.py, docs/tuning.md).
 inline constexpr Size kSeedCells = 6;
 
 class Seeds {

@@ -10,10 +10,7 @@
 
 namespace acctsne {
 
-// The constants, over 19 problems of 100 to 70000 points (benchmarks/descent.py): starts from
-// 0.02 to 0.1 and rises by 1.2 to 2 lead to the same KL divergence within 0.5 %. A least friction
-// of 0.02 ends 2 % higher after 200 iterations, 0.005 widens maps without need. With 0.3 as the
-// most, small perplexities take twice as long.
+// Settled by benchmarks/descent.py (docs/tuning.md).
 class Friction {
 public:
   static constexpr double kFirst = 0.05;

@@ -31,8 +31,7 @@ std::vector<Method> methods_in(int dims) {
 }
 
 const char* name_of(Method method) {
-  return method == Method::automatic ? kAutomaticName
-                                     : kMethodTable[static_cast<int>(method)].name;
+  return method == Method::automatic ? kAutomaticName : kMethodTable[static_cast<int>(method)].name;
 }
 
 // scikit-learn's in 3-D is the last.

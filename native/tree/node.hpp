@@ -48,9 +48,8 @@ struct Acceptance {
 // What acts on a group from outside: cells as a whole, and points in Morton order.
 template <int Dims>
 struct InteractionList {
-  // The longest lists seen at angle 0.5 have 66 cells and 18 ranges for the digits, 145 and 20 for
-  // MNIST-70k, in three dimensions 169 and 28 for the digits. With 23 points to a group, 17 in
-  // three dimensions, as the digits have on average, that is 50 and 90 bytes a point.
+  // Longer than all but a few lists at angle 0.5 (docs/tuning.md); what has no room is listed
+  // again in each call.
   static constexpr int kMostCells = Dims == 3 ? 256 : 192;
   static constexpr int kMostRanges = Dims == 3 ? 64 : 48;
   NodeId next; // where the walk stopped: behind the last node, or where the list was full

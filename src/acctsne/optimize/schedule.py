@@ -30,16 +30,13 @@ CHECK_EVERY = 50
 LOOK_EVERY = 20
 
 # Iterations in which early exaggeration fades, from a start that knows the data and from a tangled
-# one. KL divergence as the fit ends, against 1000 iterations of delta-bar-delta, and rank
-# correlation of distances, means of 13 problems of 1800 to 70000 points (benchmarks/descent.py):
-# -2.5 % and 0.509 with 40, -3.2 % and 0.507 with 50, -3.5 % and 0.503 with 60 and 0.499 with 70.
-# From random starts, 9 problems, KL after 200 iterations: +1.7 % with 40, -0.4 % with 90.
+# one: longer ends lower in KL and keeps less of large distances (benchmarks/descent.py,
+# docs/tuning.md).
 FADE = 50
 FADE_OF_TANGLED = 100
 
 # A start is tangled if neighbours are this far apart in it, as a part of what they would be at
-# random (Embedding._disorder): 0.98 to 1.01 in random layouts, 0.48 at most in principal components
-# of 15 problems, isotropic noise and heavy tails among them.
+# random (Embedding._disorder; docs/tuning.md has figures).
 TANGLED = 0.7
 
 # Iterations of scikit-learn's early exaggeration.
