@@ -9,6 +9,7 @@ printed is the largest over the layouts. Constants that depend on them: `grid_st
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ def layouts(points: int, dims: int) -> Iterator[tuple[str, Array]]:
     yield "lattice", lattice.reshape(-1, dims)
 
 
-def worst(points: int, dims: int, method: str, **settings: float) -> str:
+def worst(points: int, dims: int, method: str, **settings: Any) -> str:
     """The largest error, and the layout that has it."""
     errors = {name: quality.force_error(Y, method, **settings) for name, Y in layouts(points, dims)}
     name = max(errors, key=lambda name: errors[name])

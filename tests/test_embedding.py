@@ -312,7 +312,7 @@ class TestTransform:
 
     def test_neighbors_at_no_distance(self, P: Affinities) -> None:
         embedding = start(P).optimize(100)
-        placed = embedding.transform([[3, 4], [3, 3], [5, 6]], [[0, 0], [0, 0], [0, 1]])
+        placed = embedding.transform([[3, 4], [3, 1], [5, 6]], [[0, 0], [0, 0], [0, 1]])
         assert np.isfinite(placed).all()
 
     @pytest.mark.parametrize(
@@ -321,12 +321,17 @@ class TestTransform:
             ([1, 2], [[1.0, 2.0]], "indices must be a 2-dimensional array of integers"),
             ([[0.5]], [[1.0]], "indices must be a 2-dimensional array of integers.*float64"),
             ([[1, 2]], [[1.0]], r"differ in shape: \(1, 2\) and \(1, 1\)"),
-            ([[200]], [[1.0]], "indices must be between 0 and 199; got 200"),
-            ([[-1]], [[1.0]], "indices must be between 0 and 199; got -1"),
-            ([[1]], [[-1.0]], "Negative values in data passed to Embedding.transform"),
-            ([[1]], [[np.nan]], "distances contains NaN"),
-            ([[1]], [[np.inf]], "distances contains infinity"),
-            (np.empty((0, 3), dtype=int), np.empty((0, 3)), "0 sample"),
+            ([[200]], [[1.0]], "row 0 .* neighbour 200; there are 200 samples"),
+            ([[-1]], [[1.0]], "row 0 .* neighbour -1; there are 200 samples"),
+            ([[1]], [[-1.0]], "row 0 of the graph has the distance -1; distances must be"),
+            ([[1]], [[np.nan]], "row 0 of the graph has a distance that is not finite: nan"),
+            ([[1]], [[np.inf]], "row 0 of the graph has a distance that is not finite: inf"),
+            (
+                np.empty((0, 3), dtype=int),
+                np.empty((0, 3)),
+                r"no neighbours: indices has shape \(0, 3\)",
+            ),
+            ([[3, 3]], [[1.0, 2.0]], "row 0 of the graph has neighbour 3 twice"),
         ],
     )
     def test_errors(self, P: Affinities, indices: Any, distances: Any, said: str) -> None:

@@ -147,21 +147,21 @@ def test_many_blocks_of_rows(monkeypatch: pytest.MonkeyPatch, X: Array) -> None:
 class TestTooFew:
     def test_fewer_than_wanted_but_enough(self, X: Array) -> None:
         graph = kneighbors_graph(X, 12, mode="distance")
-        with pytest.warns(UserWarning, match=r"12 neighbours and perplexity 7 calls for 22: 12"):
+        with pytest.warns(UserWarning, match=r"12 neighbours where 22 are called for: 12"):
             indices = neighbors_by(given(), graph).indices
         assert indices.shape == (N, 12)
 
     def test_the_smallest_row_decides(self, X: Array) -> None:
         graph = kneighbors_graph(X, 20, mode="distance").tolil()
         graph[31, graph.rows[31][:9]] = 0
-        with pytest.warns(UserWarning, match=r"row 31 .* has 11 neighbours.* 22: 11 are used"):
+        with pytest.warns(UserWarning, match=r"row 31 .* has 11 neighbours.* 22 .*: 11 are used"):
             indices = neighbors_by(given(), graph.tocsr()).indices
         assert indices.shape == (N, 11)
 
     def test_fewer_than_the_perplexity_needs(self, X: Array) -> None:
         graph = kneighbors_graph(X, 20, mode="distance").tolil()
         graph[31, graph.rows[31][:13]] = 0
-        message = r"9 neighbors per samples .* only 8.*row 31 .* has 7 others.*22.*perplexity \(7\)"
+        message = r"9 neighbors per samples .* only 8.*row 31 .* has 7 others.*22.*perplexity"
         with pytest.raises(ValueError, match=message):
             given().fit(graph.tocsr())
 
@@ -213,7 +213,7 @@ class TestRefused:
             given().fit(graph)
 
     def test_indices_that_are_not_integers(self, pair: tuple[Array, Array]) -> None:
-        with pytest.raises(TypeError, match="indices must be integers; got float64"):
+        with pytest.raises(ValueError, match=r"array of integers.*float64"):
             given().fit((pair[0].astype(float), pair[1]))
 
     def test_shapes_that_differ(self, pair: tuple[Array, Array]) -> None:
@@ -225,7 +225,7 @@ class TestRefused:
             given().fit((*pair, pair[1]))
 
     def test_one_dimension(self, pair: tuple[Array, Array]) -> None:
-        with pytest.raises(ValueError, match=r"\(90,\) and \(90,\)"):
+        with pytest.raises(ValueError, match="got 1 dimensions"):
             given().fit((pair[0][:, 0], pair[1][:, 0]))
 
     def test_not_square(self, X: Array) -> None:

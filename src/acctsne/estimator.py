@@ -481,7 +481,9 @@ class TSNE(
     def _neighbors(self, samples: Samples) -> Neighbors:
         search = samples.search
         if samples.precomputed:
-            pair = graph_neighbors(samples.X, search.n_neighbors, samples.perplexity)
+            # A Gaussian over no more neighbours than the perplexity could only be flat.
+            least = min(search.n_neighbors, int(np.ceil(samples.perplexity)) + 1)
+            pair = graph_neighbors(samples.X, search.n_neighbors, least)
             return squared(*pair, search.dtype)
         find = find_all_pairs if self.method == "exact" else find_neighbors
         return find(samples.X, search)

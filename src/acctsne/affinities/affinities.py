@@ -364,7 +364,7 @@ class Affinities(ReadOnly):
             See :meth:`from_data`.
         n_neighbors : int, default=None
             Neighbours of each sample; None as in :meth:`from_data`, or as many as every row of a
-            sparse matrix has, if that is less.
+            sparse matrix has, if that is less, with a warning.
         bandwidth : float, default=None
             σ for `kind="fixed"`, in the unit of the distances.
         dtype : numpy.float32 or numpy.float64, default=numpy.float32
@@ -393,10 +393,7 @@ class Affinities(ReadOnly):
         checked_dtype = check_layout_dtype(dtype)
         threads = effective_threads(n_jobs)
 
-        def choose_neighbors(most: int, why: str) -> int:
-            return check_n_neighbors(n_neighbors, similarity.usual_neighbors, most, why)
-
-        found = neighbors_in_distances(D, choose_neighbors, checked_dtype)
+        found = neighbors_in_distances(D, n_neighbors, similarity.usual_neighbors, checked_dtype)
         n_samples, k = found.indices.shape
         reduced = similarity.reduced_to(k, n_samples)
         with shown_log(verbose):

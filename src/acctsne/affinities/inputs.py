@@ -1,6 +1,5 @@
 """What affinities can be made from, checked: data, neighbours, distances, a matrix."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import check_array
 
 from acctsne.compat.scikit_learn import VALID_METRICS
-from acctsne.neighbors.given import check_graph, nearest_in_graph, squared, stored_neighbors
+from acctsne.neighbors.given import check_graph, check_pair, graph_neighbors, squared
 from acctsne.neighbors.nearest import check_rows
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
 from acctsne.runtime.checks import check_n_samples, check_sparse
@@ -45,66 +44,27 @@ def check_metric(metric: Any, neighbors: str) -> None:
         )
 
 
-def check_arrays(
-    indices: Any, distances: Any, least: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Check that neighbours and their distances are arrays of one shape, of so many rows."""
-    indices = np.asarray(indices)
-    if indices.ndim != 2 or not np.issubdtype(indices.dtype, np.integer):
-        raise ValueError(
-            "indices must be a 2-dimensional array of integers, one row per sample; got "
-            f"{indices.ndim} dimensions of {indices.dtype}"
-        )
-    distances = check_array(
-        distances, dtype=[np.float64, np.float32], ensure_min_samples=least, input_name="distances"
-    )
-    if indices.shape != distances.shape:
-        raise ValueError(
-            f"indices and distances differ in shape: {indices.shape} and {distances.shape}"
-        )
-    return indices, distances
-
-
-def check_range(indices: npt.NDArray[Any], n_samples: int) -> None:
-    """Check that all indices are of samples."""
-    if indices.min() < 0 or indices.max() >= n_samples:
-        wrong = indices[(indices < 0) | (indices >= n_samples)][0]
-        raise ValueError(f"indices must be between 0 and {n_samples - 1}; got {wrong}")
-
-
 def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
-    """Check neighbours that the user gives; returns copies."""
-    indices, distances = check_arrays(indices, distances, 2)
-    n_samples, n_neighbors = indices.shape
+    """Check neighbours that the user gives, each sample itself not among them."""
+    given, far = check_pair(indices, distances)
+    n_samples = len(given)
     check_n_samples(n_samples, "indices")
-    if n_neighbors >= n_samples:
-        raise ValueError(
-            f"{n_samples} samples have at most {n_samples - 1} neighbours each; "
-            f"indices has {n_neighbors} columns"
-        )
-    check_range(indices, n_samples)
-    itself = (indices == np.arange(n_samples)[:, None]).any(axis=1)
+    itself = (given == np.arange(n_samples)[:, None]).any(axis=1)
     if itself.any():
         raise ValueError(
             f"row {itself.argmax()} of indices names the sample itself; leave it out of both "
             "arrays, with [:, 1:] if it comes first everywhere"
         )
-    ordered = np.sort(indices, axis=1)
-    repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-    if repeated.any():
-        raise ValueError(f"row {repeated.argmax()} of indices names a neighbour twice")
-    _check_non_negative(distances, "distances")
-    # A copy: the affinities sort the rows of indices.
-    return squared(indices.astype(np.int32), distances, dtype)
+    return squared(given, far, dtype)
 
 
 def neighbors_in_distances(
-    D: Any, choose_neighbors: Callable[[int, str], int], dtype: np.dtype[Any]
+    D: Any, n_neighbors: int | None, usual: int, dtype: np.dtype[Any]
 ) -> Neighbors:
     """Find the nearest neighbours in a square matrix of distances, dense or sparse.
 
-    In a sparse one only stored distances count, explicit zeros among them.
-    `choose_neighbors(most, why)` says how many, given how many there are.
+    In a sparse one only stored distances count, explicit zeros among them. Without a number of
+    neighbours the usual one, or as many as there are.
     """
     D = check_array(
         check_graph(D),
@@ -116,18 +76,10 @@ def neighbors_in_distances(
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"D must be a square matrix of distances; got shape {D.shape}")
     check_n_samples(D.shape[0], "D")
-    if issparse(D):
-        counts = stored_neighbors(D)
-        row = int(counts.argmin())
-        if counts[row] == 0:
-            raise ValueError(f"row {row} of D stores no distance to another sample")
-        n_neighbors = choose_neighbors(
-            int(counts[row]), f"the neighbours that row {row} of D stores"
-        )
-    else:
+    if not issparse(D):
         _check_non_negative(D, "D")
-        n_neighbors = choose_neighbors(len(D) - 1, "n_samples - 1")
-    return squared(*nearest_in_graph(D, n_neighbors), dtype)
+    k = check_n_neighbors(n_neighbors, usual, D.shape[0] - 1, "n_samples - 1")
+    return squared(*graph_neighbors(D, k, least=1 if n_neighbors is None else k), dtype)
 
 
 def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:

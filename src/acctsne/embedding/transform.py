@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_non_negative
 
 from acctsne import _core
-from acctsne.affinities.inputs import check_arrays, check_range
 from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import Frame
+from acctsne.neighbors.given import check_pair
 from acctsne.neighbors.nearest import query_neighbors
 from acctsne.optimize.schedule import Phase, Ramp
 from acctsne.runtime.progress import progress_bar
@@ -123,14 +122,9 @@ def check_neighbors_in_map(
     indices: Any, distances: Any, n_samples: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Check neighbours that the user gives, and put the nearest first."""
-    given, far = check_arrays(indices, distances, 1)
-    check_range(given, n_samples)
-    check_non_negative(far, "Embedding.transform()")
+    given, far = check_pair(indices, distances, n_samples)
     order = np.argsort(far, axis=1, kind="stable")
-    return (
-        np.take_along_axis(given, order, axis=1).astype(np.int32),
-        np.take_along_axis(far, order, axis=1),
-    )
+    return np.take_along_axis(given, order, axis=1), np.take_along_axis(far, order, axis=1)
 
 
 def known_rows(

@@ -1,7 +1,7 @@
 """Neighbours that the user brings: distance matrices, sparse graphs, (indices, distances) pairs."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,31 +53,58 @@ def _refuse(graph: csr_matrix, wrong: npt.NDArray[np.bool_], what: str) -> None:
 def _from_pair(pair: tuple[Any, ...]) -> csr_matrix:
     if len(pair) != 2:
         raise ValueError(f"neighbours are given as (indices, distances); got {len(pair)} arrays")
-    indices = np.asarray(pair[0])
-    distances = np.asarray(pair[1])
-    if indices.ndim != 2 or indices.shape != distances.shape:
-        raise ValueError(
-            "indices and distances must have the same shape (n_samples, n_neighbors); got "
-            f"{indices.shape} and {distances.shape}"
-        )
-    if not np.issubdtype(indices.dtype, np.integer):
-        raise TypeError(f"indices must be integers; got {indices.dtype}")
-    if not np.issubdtype(distances.dtype, np.floating):
-        distances = distances.astype(np.float64)
+    indices, distances = check_pair(*pair)
     n, k = indices.shape
-    outside = (indices < 0) | (indices >= n)
-    if outside.any():
-        row = int(np.flatnonzero(outside.any(axis=1))[0])
-        raise ValueError(
-            f"row {row} of indices names neighbour {indices[row][outside[row]][0]}; there are "
-            f"{n} samples, counted from 0"
-        )
     offsets = np.arange(0, n * k + 1, k)
-    return csr_matrix((distances.ravel(), indices.astype(np.int32).ravel(), offsets), shape=(n, n))
+    return csr_matrix((distances.ravel(), indices.ravel(), offsets), shape=(n, n))
+
+
+def check_pair(
+    indices: Any, distances: Any, n_samples: int | None = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Check neighbours and their distances as two arrays, a row for each point; returns copies.
+
+    Neighbours are rows of so many samples; without a number, of the points themselves.
+    """
+    indices, distances = np.asarray(indices), np.asarray(distances)
+    if indices.ndim != 2 or not np.issubdtype(indices.dtype, np.integer):
+        raise ValueError(
+            "indices must be a 2-dimensional array of integers, one row per sample; got "
+            f"{indices.ndim} dimensions of {indices.dtype}"
+        )
+    if indices.shape != distances.shape:
+        raise ValueError(
+            f"indices and distances differ in shape: {indices.shape} and {distances.shape}"
+        )
+    if not indices.size:
+        raise ValueError(f"there are no neighbours: indices has shape {indices.shape}")
+    if not np.issubdtype(distances.dtype, np.floating) or distances.dtype.itemsize < 4:
+        distances = distances.astype(np.float64)
+    n = len(indices) if n_samples is None else n_samples
+    _refuse_in_pair(
+        (indices < 0) | (indices >= n),
+        lambda at: f"neighbour {indices[at]}; there are {n} samples, counted from 0",
+    )
+    _refuse_in_pair(
+        ~np.isfinite(distances), lambda at: f"a distance that is not finite: {distances[at]:g}"
+    )
+    _refuse_in_pair(
+        distances < 0,
+        lambda at: f"the distance {distances[at]:g}; distances must be positive or zero",
+    )
+    ordered = np.sort(indices, axis=1)
+    _refuse_in_pair(ordered[:, 1:] == ordered[:, :-1], lambda at: f"neighbour {ordered[at]} twice")
+    return indices.astype(np.int32), distances.copy()
+
+
+def _refuse_in_pair(wrong: npt.NDArray[np.bool_], what: Callable[[tuple[int, int]], str]) -> None:
+    if wrong.any():
+        row, column = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        raise ValueError(f"row {row} of the graph has {what((int(row), int(column)))}")
 
 
 def graph_neighbors(
-    graph: Any, n_neighbors: int, perplexity: float | None = None
+    graph: Any, n_neighbors: int, least: int | None = None
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Take the nearest neighbours of every sample from a checked graph.
 
@@ -88,9 +115,9 @@ def graph_neighbors(
         itself may be there or not.
     n_neighbors : int
         How many to take.
-    perplexity : float, default=None
-        If given, fewer will do when a row has no more, with a warning: one neighbour more than the
-        perplexity, since a Gaussian over as many as that could only be flat.
+    least : int, default=None
+        How many will do where a row has no more: as many as the row with the fewest has are then
+        taken for every sample, with a warning. None if nothing less than `n_neighbors` will do.
 
     Returns
     -------
@@ -100,7 +127,7 @@ def graph_neighbors(
         In ascending order.
     """
     if issparse(graph):
-        n_neighbors = _affordable(stored_neighbors(graph), n_neighbors, perplexity)
+        n_neighbors = _affordable(stored_neighbors(graph), n_neighbors, least or n_neighbors)
     return nearest_in_graph(graph, n_neighbors)
 
 
@@ -174,25 +201,22 @@ def _entries(
     return rows, graph.indices[first:last], graph.data[first:last]
 
 
-def _affordable(counts: npt.NDArray[np.intp], n_neighbors: int, perplexity: float | None) -> int:
+def _affordable(counts: npt.NDArray[np.intp], n_neighbors: int, least: int) -> int:
     """Decide how many neighbours to take where rows have so many."""
     row = int(np.argmin(counts))
     fewest = int(counts[row])
     if fewest >= n_neighbors:
         return n_neighbors
-    needed = n_neighbors
-    if perplexity is not None:
-        needed = min(n_neighbors, int(np.ceil(perplexity)) + 1)
-    if fewest < needed:
+    if fewest < least:
         raise ValueError(
-            f"{needed + 1} neighbors per samples are required, but some samples have only "
+            f"{least + 1} neighbors per samples are required, but some samples have only "
             f"{fewest + 1}, themselves counted: row {row} of the graph has {fewest} others. "
-            f"Make the graph with {n_neighbors} neighbours or more"
-            + ("" if perplexity is None else f", or lower the perplexity ({perplexity:g})")
+            f"Make the graph with {n_neighbors} neighbours or more, or ask for fewer or a lower "
+            "perplexity"
         )
     warnings.warn(
-        f"row {row} of the graph has {fewest} neighbours and perplexity {perplexity:g} calls for "
-        f"{n_neighbors}: {fewest} are used for every sample",
+        f"row {row} of the graph has {fewest} neighbours where {n_neighbors} are called for: "
+        f"{fewest} are used for every sample",
         UserWarning,
         stacklevel=2,
     )
