@@ -21,9 +21,16 @@
 namespace acctsne {
 namespace {
 
+// Columns of a block, as a power of two. Few rows have smaller ones, so that threads have even
+// shares.
 constexpr int kBlockBits = 10;
-constexpr Size kBlockColumns = Size{1} << kBlockBits;
-static_assert(kBlockColumns % kJointBlockRows == 0);
+constexpr int kSmallBlockBits = 8;
+constexpr Size kFewRows = Size{1} << 14;
+static_assert((1 << kSmallBlockBits) % kJointBlockRows == 0);
+
+// P is read twice or more. Where C is one group of so few edges, its rows are kept when they are
+// made first.
+constexpr EdgeId kKeptEdges = EdgeId{1} << 21;
 
 // Chunks are not so many that their counts take much memory, nor so small as to be all overhead.
 constexpr Size kMostChunks = 256;
@@ -44,18 +51,26 @@ Real value_if(bool condition, Real value) {
 template <typename Real>
 SymmetrizedRows<Real>::SymmetrizedRows(const Conditional<Real>& conditional, ThreadTeam& team,
                                        EdgeId group_edges)
-    : C_(conditional), blocks_(chunk_count(conditional.rows, kBlockColumns)),
+    : C_(conditional), block_bits_(conditional.rows <= kFewRows ? kSmallBlockBits : kBlockBits),
+      blocks_(chunk_count(conditional.rows, block_columns())),
       chunk_rows_(std::max(kFewestChunkRows, chunk_count(conditional.rows, kMostChunks))),
       cursors_(static_cast<std::size_t>(conditional.rows)) {
   count_edges(team);
   make_groups(std::max(group_edges, C_.rows * C_.neighbors / kParts));
   const double sum = C_.equal ? entries(team) : 2 * conditional_sum(team);
   scale_ = sum > 0 ? 1 / sum : 0;
+  if (groups_.size() == 1 && groups_.front().edges <= kKeptEdges) {
+    kept_.resize(static_cast<std::size_t>(blocks_));
+  }
 }
 
 template <typename Real>
 void SymmetrizedRows<Real>::for_rows(ThreadTeam& team,
                                      const typename JointRows<Real>::Visit& visit) {
+  if (all_kept_) {
+    team.for_chunks(blocks_, [&](Size block, int worker) { visit_kept(block, visit, worker); });
+    return;
+  }
   std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()));
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     gather(g, team);
@@ -63,15 +78,38 @@ void SymmetrizedRows<Real>::for_rows(ThreadTeam& team,
     team.for_chunks(group.end - group.begin, [&](Size b, int worker) {
       Scratch& own = scratch[static_cast<std::size_t>(worker)];
       transpose(b, own);
-      const Size begin = (group.begin + b) * kBlockColumns;
-      const Size end = std::min(begin + kBlockColumns, C_.rows);
+      const Size begin = (group.begin + b) * block_columns();
+      const Size end = std::min(begin + block_columns(), C_.rows);
+      KeptBlock* kept = kept_.empty() ? nullptr : &kept_[static_cast<std::size_t>(group.begin + b)];
+      if (kept != nullptr) {
+        *kept = {};
+      }
       for (Size i = begin; i < end; ++i) {
         const EdgeId* start = own.starts.data() + (i - begin);
         const std::size_t count =
             merge(i, own.edges.data() + start[0], own.edges.data() + start[1], own);
-        visit({i, {own.columns.data(), count}, {own.values.data(), count}}, worker);
+        const JointRow<Real> row{i, {own.columns.data(), count}, {own.values.data(), count}};
+        if (kept != nullptr) {
+          kept->add(row);
+        }
+        visit(row, worker);
       }
     });
+  }
+  all_kept_ = !kept_.empty();
+}
+
+template <typename Real>
+void SymmetrizedRows<Real>::visit_kept(Size block, const typename JointRows<Real>::Visit& visit,
+                                       int worker) const {
+  const KeptBlock& kept = kept_[static_cast<std::size_t>(block)];
+  std::size_t begin = 0;
+  Size row = block * block_columns();
+  for (const std::size_t end : kept.ends) {
+    const std::span<const PointId> columns(kept.columns);
+    const std::span<const Real> values(kept.values);
+    visit({row++, columns.subspan(begin, end - begin), values.subspan(begin, end - begin)}, worker);
+    begin = end;
   }
 }
 
@@ -82,7 +120,7 @@ void SymmetrizedRows<Real>::count_edges(ThreadTeam& team) {
   parallel_for(team, C_.rows, chunk_rows_, [&](Size begin, Size end) {
     EdgeId* counts = counts_.data() + static_cast<std::size_t>(begin / chunk_rows_) * blocks;
     for (Size e = begin * C_.neighbors; e < end * C_.neighbors; ++e) {
-      ++counts[C_.indices[e] >> kBlockBits];
+      ++counts[C_.indices[e] >> block_bits_];
     }
   });
 }
@@ -133,7 +171,7 @@ void SymmetrizedRows<Real>::gather(std::size_t g, ThreadTeam& team) {
   }
   starts_[width] = start;
 
-  const Size columns_end = group.end * kBlockColumns;
+  const Size columns_end = group.end * block_columns();
   parallel_for(team, C_.rows, chunk_rows_, [&](Size begin, Size end) {
     EdgeId* place = places.data() + static_cast<std::size_t>(begin / chunk_rows_) * width;
     for (Size i = begin; i < end; ++i) {
@@ -142,9 +180,10 @@ void SymmetrizedRows<Real>::gather(std::size_t g, ThreadTeam& team) {
       std::uint32_t& cursor = cursors_[static_cast<std::size_t>(i)];
       Size e = cursor;
       for (; e < C_.neighbors && columns[e] < columns_end; ++e) {
-        const auto to = static_cast<std::size_t>(place[(columns[e] >> kBlockBits) - group.begin]++);
+        const auto to =
+            static_cast<std::size_t>(place[(columns[e] >> block_bits_) - group.begin]++);
         edges_[to] = {static_cast<PointId>(i), values[e]};
-        columns_[to] = static_cast<std::uint16_t>(columns[e] & (kBlockColumns - 1));
+        columns_[to] = static_cast<std::uint16_t>(columns[e] & (block_columns() - 1));
       }
       cursor = static_cast<std::uint32_t>(e);
     }
@@ -157,7 +196,7 @@ void SymmetrizedRows<Real>::transpose(Size block, Scratch& scratch) const {
   const EdgeId begin = starts_[static_cast<std::size_t>(block)];
   const EdgeId end = starts_[static_cast<std::size_t>(block + 1)];
   scratch.edges.resize(static_cast<std::size_t>(end - begin));
-  scratch.starts.assign(kBlockColumns + 2, 0);
+  scratch.starts.assign(static_cast<std::size_t>(block_columns()) + 2, 0);
   // Shifted by two, so that after the scatter starts[c] is where row c begins.
   for (EdgeId e = begin; e < end; ++e) {
     ++scratch.starts[columns_[static_cast<std::size_t>(e)] + 2u];

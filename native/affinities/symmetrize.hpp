@@ -48,15 +48,31 @@ private:
     std::vector<Real> values;
   };
 
+  // Rows of P, one after the other.
+  struct KeptBlock {
+    std::vector<std::size_t> ends;
+    std::vector<PointId> columns;
+    std::vector<Real> values;
+
+    void add(const JointRow<Real>& row) {
+      columns.insert(columns.end(), row.columns.begin(), row.columns.end());
+      values.insert(values.end(), row.values.begin(), row.values.end());
+      ends.push_back(columns.size());
+    }
+  };
+
+  Size block_columns() const { return Size{1} << block_bits_; }
   void count_edges(ThreadTeam& team);
   void make_groups(EdgeId most);
   double conditional_sum(ThreadTeam& team) const;
   double entries(ThreadTeam& team); // that P stores
   void gather(std::size_t group, ThreadTeam& team);
   void transpose(Size block, Scratch& scratch) const;
+  void visit_kept(Size block, const typename JointRows<Real>::Visit& visit, int worker) const;
   std::size_t merge(Size row, const Edge* other, const Edge* other_end, Scratch& scratch) const;
 
   Conditional<Real> C_;
+  int block_bits_;
   Size blocks_;
   Size chunk_rows_;
   double scale_ = 1;           // of the sum of two conditional probabilities
@@ -70,6 +86,9 @@ private:
   std::unique_ptr<Edge[]> edges_;
   std::unique_ptr<std::uint16_t[]> columns_; // of C, counted from the block's first
   std::vector<EdgeId> starts_;               // of each block
+
+  std::vector<KeptBlock> kept_; // of each block, if P is small
+  bool all_kept_ = false;
 };
 
 // Reads P into a matrix.
