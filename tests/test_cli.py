@@ -15,7 +15,7 @@ import pytest
 
 import acctsne
 from acctsne import TSNE, io, quality
-from acctsne.cli.main import main, make_parser
+from acctsne.cli.main import COMMANDS, main, make_parser
 
 Array = npt.NDArray[Any]
 COMMAND = [sys.executable, "-m", "acctsne"]
@@ -109,7 +109,7 @@ def test_json_summary(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_parameter_of_the_estimator_is_an_option() -> None:
     # Defined by the estimator alone: whoever adds a parameter has added the option.
-    commands: Any = next(a.choices for a in make_parser()._actions if a.choices)
+    commands: Any = next(a.choices for a in make_parser("embed")._actions if a.choices)
     embed = commands["embed"]
     offered = {flag for action in embed._actions for flag in action.option_strings}
     for name in TSNE().get_params():
@@ -135,7 +135,8 @@ def test_every_parameter_of_the_estimator_is_an_option() -> None:
     ],
 )
 def test_values_of_options(option: str, text: str, value: Any) -> None:
-    options = vars(make_parser().parse_args(["embed", "x.npy", "-o", "y.npy", f"--{option}", text]))
+    arguments = ["embed", "x.npy", "-o", "y.npy", f"--{option}", text]
+    options = vars(make_parser("embed").parse_args(arguments))
     name = {"threads": "n_jobs", "seed": "random_state"}.get(option, option.replace("-", "_"))
     assert options[f"tsne_{name}"] == value
 
@@ -314,6 +315,16 @@ def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--output", "out"]) == 0
     assert "KL divergence, exact" in capsys.readouterr().out
     assert Path("out/digits.png").is_file()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_every_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: acctsne {name} ")
+    assert len(printed.splitlines()) > 4  # more than -h itself
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The command line: one module for the program, one for the options that are TSNE's parameters."""
+"""The command line: a module for the program, one for each command, and what they share."""
 
 from acctsne.cli.main import main
 

@@ -1,7 +1,4 @@
-"""Embed the handwritten digits that come with scikit-learn and show what was done.
-
-Run by `make demo`, or as `acctsne demo --output FOLDER`.
-"""
+"""`acctsne demo`: embed the handwritten digits that come with scikit-learn, show what was done."""
 
 import argparse
 from pathlib import Path
@@ -27,13 +24,14 @@ STEPS = {
 }
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the demonstration."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--output", type=Path, default=Path("demo"), help="folder for the results")
-    parser.add_argument("--threads", type=int, default=None, help="threads (default: all cores)")
-    options = parser.parse_args(arguments)
+def describe(command: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    command.add_argument("--output", type=Path, default=Path("demo"), help="folder for the results")
+    command.add_argument("--threads", type=int, default=None, help="threads (default: all cores)")
 
+
+def run(options: argparse.Namespace) -> None:
+    """Embed them, print the table of steps, write map and picture."""
     X, y = load_digits(return_X_y=True)
     tsne = TSNE(random_state=0, n_jobs=options.threads)
     embedding = tsne.fit_transform(X)

@@ -1,0 +1,68 @@
+"""Options that say what to read from a file of data or of a map, and the reading."""
+
+import argparse
+from pathlib import Path
+
+from acctsne.files import formats as io
+
+
+def add_labels_option(command: argparse._ActionsContainer) -> None:
+    """Add --labels."""
+    command.add_argument(
+        "--labels",
+        metavar="COLUMN|FILE",
+        help="a column or array of the data (h5ad: of obs), or a file with a label a sample",
+    )
+
+
+def add_reading_options(command: argparse.ArgumentParser) -> None:
+    """Add what can be said about a file of data."""
+    add_labels_option(command)
+    command.add_argument("--key", help="array of an npz, or key of obsm in an h5ad")
+    command.add_argument(
+        "--columns", type=listed, metavar="NAME,...", help="columns of a table that are features"
+    )
+    command.add_argument(
+        "--drop", type=listed, default=[], metavar="NAME,...", help="columns to leave out"
+    )
+    command.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="the first row of a csv names its columns (default: detected)",
+    )
+
+
+def listed(text: str) -> list[str]:
+    """Split a list of names."""
+    return [name.strip() for name in text.split(",")]
+
+
+def read_data(options: argparse.Namespace) -> io.Data:
+    """Read DATA with its labels, from wherever these are."""
+    own = is_file_of_labels(options.labels)
+    data = io.read(
+        options.data,
+        labels=None if own else options.labels,
+        key=options.key,
+        columns=options.columns,
+        drop=options.drop,
+        header=options.header,
+    )
+    if own:
+        return io.Data(data.X, io.read_labels(options.labels, data.X.shape[0]), options.labels)
+    return data
+
+
+def read_embedding(path: Path, labels: str | None) -> io.Data:
+    """Read a map, with its labels if it has any."""
+    own = is_file_of_labels(labels)
+    key = io.OBSM_KEY if path.suffix == ".h5ad" else None
+    data = io.read(path, labels=None if own else labels, key=key)
+    if own and labels is not None:
+        return io.Data(data.X, io.read_labels(labels, len(data.X)), labels)
+    return data
+
+
+def is_file_of_labels(labels: str | None) -> bool:
+    """Tell a file from the name of a column."""
+    return labels is not None and Path(labels).is_file()

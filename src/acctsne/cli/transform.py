@@ -1,0 +1,28 @@
+"""`acctsne transform`: place new samples in a map."""
+
+import argparse
+from pathlib import Path
+
+from acctsne.cli.inputs import add_reading_options, read_data
+from acctsne.cli.outputs import write_embedding
+from acctsne.estimator import TSNE
+from acctsne.files import formats as io
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    command.add_argument("map", type=Path, metavar="MAP", help="what `embed --map` wrote")
+    command.add_argument("data", type=Path, metavar="NEW", help="the new samples")
+    command.add_argument("-o", "--output", required=True, metavar="OUT", help="their places")
+    add_reading_options(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Place new samples in a fitted map."""
+    if options.output != "-":
+        io.check_output(Path(options.output))
+    if not options.map.is_file():
+        raise io.DataError(f"{options.map}: no such file")
+    tsne = TSNE.load(options.map)
+    data = read_data(options)
+    write_embedding(options.output, tsne.transform(data.X), data.labels, options.data)
