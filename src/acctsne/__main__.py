@@ -8,8 +8,6 @@ import runpy
 import sys
 from pathlib import Path
 
-from acctsne import patch_sklearn
-
 
 def main(arguments: list[str]) -> int:
     """Tell a program from a command and run it."""
@@ -30,6 +28,8 @@ def main(arguments: list[str]) -> int:
 
 def run_program(kind: str, program: str, arguments: list[str]) -> None:
     """Run a script, module (-m) or command (-c) as Python would, after the swap."""
+    from acctsne.interop.sklearn_patch import patch_sklearn
+
     patch_sklearn()
     if kind == "-c":
         sys.argv = ["-c", *arguments]
