@@ -81,7 +81,9 @@ def test_smallest_of_very_many_categories_share_one(tmp_path: Path) -> None:
     assert len(about["names"]) == MAX_CATEGORIES + 1
     assert names[[3, 500, 501, 4, 503]].tolist() == ["3", "3", "3", "4", "none"]
     assert names[499] == "301 smaller categories"
-    assert about["columns"] == [{"name": "label", "texts": [*map(str, labels[:-1]), ""]}]
+    assert about["columns"] == [
+        {"name": "label", "texts": [*map(str, labels[:-1]), ""], "kind": "text"}
+    ]
 
 
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame])
@@ -107,6 +109,38 @@ def test_hover_columns(tmp_path: Path, kind: Any) -> None:
         "count": [str(i) for i in range(40)],
         "lacking": ["", "1.5"] * 20,
     }
+
+
+def test_what_columns_can_be_coloured_by(tmp_path: Path) -> None:
+    columns = {
+        "text": [f"name {i}" for i in range(40)],
+        "words": ["b", "a"] * 20,
+        "measured": np.arange(40) / 3,
+        "counted": np.arange(40),
+        "lacking": [None, *range(39)],
+        "numbered": np.arange(40) % 12,
+        "yes or no": [True, False] * 20,
+        "endless": [np.inf, *range(39)],
+        "nothing": [None] * 40,
+    }
+    _, about = written(tmp_path, hover=columns)
+    assert {column["name"]: column["kind"] for column in about["columns"]} == {
+        "text": "category",
+        "words": "category",
+        "measured": "number",
+        "counted": "number",
+        "lacking": "number",
+        "numbered": "category",
+        "yes or no": "category",
+        "endless": "category",
+        "nothing": "text",
+    }
+    numbered = about["columns"][5]["texts"]
+    assert numbered == [str(i) for i in range(12)]  # 10 after 9
+    assert len(set(about["palette"])) == 40
+    many = np.random.default_rng(0).normal(size=(MAX_CATEGORIES + 1, 2))
+    _, about = written(tmp_path, many, hover={"id": [f"cell {i}" for i in range(len(many))]})
+    assert about["columns"][0]["kind"] == "text"
 
 
 def test_missing_fields_are_empty(tmp_path: Path) -> None:
@@ -155,7 +189,7 @@ def test_markup_stays_text(tmp_path: Path) -> None:
     assert page.tags == harmless.tags
     assert page.heading == EVIL
     assert about["names"] == [EVIL]
-    assert about["columns"] == [{"name": EVIL, "texts": [EVIL]}]
+    assert about["columns"] == [{"name": EVIL, "texts": [EVIL], "kind": "category"}]
     assert about["ids"] == [EVIL] * 40
 
 

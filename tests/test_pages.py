@@ -1,5 +1,6 @@
 """The written pages in a real browser: what a user sees, hovers, clicks and finds."""
 
+import csv
 import io
 import json
 import os
@@ -17,7 +18,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from acctsne import html
 from acctsne.movie import Recorder
@@ -96,6 +98,34 @@ class Browser:
             pointer.pointer_action.move_to_location(left + step, top + step)
         pointer.perform()
 
+    def drag(self, places: list[tuple[float, float]], *, shift: bool = False) -> None:
+        """Move the pointer, pressed, along places of the map."""
+        if shift:
+            ActionChains(self.driver).key_down(Keys.SHIFT).perform()
+        actions: Any = ActionChains(self.driver).w3c_actions
+        pointer = actions.pointer_action
+        pointer.move_to_location(*self.place(*places[0]))
+        pointer.pointer_down()
+        for at in places[1:]:
+            pointer.move_to_location(*self.place(*at))
+        pointer.pointer_up()
+        actions.perform()
+        if shift:
+            ActionChains(self.driver).key_up(Keys.SHIFT).perform()
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def click(self, selector: str) -> None:
+        self.driver.find_element(By.CSS_SELECTOR, selector).click()
+
+    def color_by(self, name: str) -> None:
+        Select(self.driver.find_element(By.ID, "color")).select_by_visible_text(name)
+
+    def selected(self) -> list[int]:
+        rows: list[int] = self.run("return selectedRows()")
+        return rows
+
     def search(self, wanted: str) -> None:
         field = self.driver.find_element(By.ID, "search")
         field.clear()
@@ -144,6 +174,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         images=np.arange(24, dtype=np.uint8)[:, None, None] * 10 * np.ones((1, 8, 8), np.uint8),
         ids=[f"id{i}" for i in range(24)],
         title="A grid",
+    )
+    html.write(
+        GRID,
+        folder / "columns.html",
+        hover={"height": GRID[:, 1] + GRID[:, 0] / 10, "odd": ["no", "yes"] * 12},
+        ids=[f'a "{i}", b' for i in range(24)],
     )
     labels = [NAMES[i % 5] for i in range(24)]
     html.write(GRID, folder / "evil.html", labels=labels, hover={EVIL: [EVIL] * 24}, title=EVIL)
@@ -214,12 +250,18 @@ def test_legend_wheel_and_drag(browser: Browser, folder: Path) -> None:
     before = browser.picture()[:, :800]  # without the legend
     assert has_color(before, 0)
     assert has_color(before, 1)
-    toggle = browser.driver.find_elements(By.CSS_SELECTOR, ".legendtoggle")[0]
-    ActionChains(browser.driver).move_to_element(toggle).click().perform()
-    browser.wait_for("map.data[0].visible === 'legendonly'")
+    left = browser.driver.find_elements(By.CSS_SELECTOR, "#legend button")[0]
+    assert left.text.split() == ["left", "12"]
+    left.click()
+    browser.wait_for("map.data[0].visible === false")
+    assert left.get_attribute("aria-pressed") == "false"
     after = browser.picture()[:, :800]
     assert not has_color(after, 0)
     assert has_color(after, 1)
+    ActionChains(browser.driver).double_click(left).perform()
+    browser.wait_for("map.data[0].visible === true && map.data[1].visible === false")
+    ActionChains(browser.driver).double_click(left).perform()
+    browser.wait_for("map.data[0].visible === true && map.data[1].visible === true")
 
     low, high = browser.run("return map.layout.xaxis.range")
     area = browser.driver.find_element(By.CSS_SELECTOR, "#map .nsewdrag")
@@ -240,15 +282,199 @@ def test_markup_is_shown_as_text(browser: Browser, folder: Path) -> None:
     assert browser.text("h1") == EVIL
     assert browser.driver.title == EVIL
     legend = browser.run(
-        "return Array.from(document.querySelectorAll('.legendtext'), (text) => text.textContent)"
+        "return Array.from(document.querySelectorAll('#legend span'), (name) => name.textContent)"
     )
-    assert sorted(legend) == sorted([EVIL[:31] + "…", *NAMES[1:]])
-    assert browser.run("return document.querySelectorAll('.legend a').length") == 0
+    assert sorted(legend) == sorted(NAMES)
+    assert browser.run("return document.querySelectorAll('#legend a, #legend b').length") == 0
+    assert browser.run("return Array.from(menu.options, (o) => o.text)") == ["label", EVIL]
+    browser.color_by(EVIL)
+    browser.wait_for("legend.hidden")  # which of one category says nothing
     browser.point_at(*GRID[5])
     browser.wait_for("card.dataset.row === '5' && !card.hidden")
     assert browser.text("#card").split("\n") == ["row", "5", "label", EVIL, EVIL, EVIL]
     assert browser.run("return document.querySelectorAll('#card b, #card img').length") == 0
     assert browser.run("return typeof window.hacked") == "undefined"
+    assert browser.complaints() == []
+
+
+def test_box_and_lasso(browser: Browser, folder: Path) -> None:
+    browser.open_map(folder / "grid.html")
+    browser.click("[data-tool=box]")
+    before = browser.run("return map.layout.xaxis.range")
+    browser.drag([(0.5, 0.5), (2.0, 1.0), (3.5, 2.5)])
+    browser.wait_for("!bar.hidden")
+    inside = (np.abs(GRID - [2.0, 1.5]) < [1.5, 1.0]).all(axis=1)
+    assert browser.selected() == np.flatnonzero(inside).tolist()
+    assert browser.text("#chosen") == "6 selected"
+    assert browser.run("return map.layout.xaxis.range") == before  # nothing was panned
+    picture = browser.picture()
+    for row in range(24):  # all but the selected have paled
+        x, y = browser.place(*GRID[row])
+        pale = bool((picture[y, x] > 200).all())
+        assert pale == (not inside[row])
+
+    browser.click("[data-tool=lasso]")
+    # A hook around (1, 0), (2, 0), (3, 0) and (3, 1), not around (2, 1).
+    hook = [(0.5, -0.15), (3.5, -0.15), (3.5, 1.4), (2.6, 1.4), (2.6, 0.4), (0.5, 0.4)]
+    browser.drag(hook)
+    assert browser.selected() == [1, 2, 3, 9]
+    browser.drag([(3.6, 2.6), (5.15, 2.6), (5.15, 3.15), (3.6, 3.15)], shift=True)
+    assert browser.selected() == [1, 2, 3, 9, 22, 23]
+    # What is hidden cannot be meant: "left" is the rows before 12.
+    browser.click("#legend button")
+    browser.drag([(-0.15, -0.15), (5.15, -0.15), (5.15, 3.15), (-0.15, 3.15)])
+    assert browser.selected() == list(range(12, 24))
+    browser.press(Keys.ESCAPE)
+    browser.wait_for("bar.hidden")
+    assert browser.selected() == []
+    browser.drag([(0.5, 0.5), (0.5, 0.5)])  # a click selects nothing
+    assert browser.selected() == []
+    assert browser.complaints() == []
+
+
+def test_ids_of_the_selected_rows(browser: Browser, folder: Path, tmp_path: Path) -> None:
+    browser.driver.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    browser.driver.execute_cdp_cmd(
+        "Browser.grantPermissions",
+        {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]},
+    )
+    browser.open_map(folder / "columns.html")
+    browser.click("[data-tool=box]")
+    browser.drag([(0.5, -0.15), (1.0, 1.0), (2.5, 1.5)])
+    browser.click("[data-action=download]")
+    file = tmp_path / "selected.csv"
+    WebDriverWait(browser.driver, 60).until(lambda _: file.exists())
+    with open(file, newline="") as lines:
+        written = list(csv.reader(lines))
+    assert written == [["row", "id"], *([str(i), f'a "{i}", b'] for i in (1, 2, 7, 8))]
+    browser.click("[data-action=copy]")
+    browser.wait_for("document.getElementById('chosen').innerText === '4 copied'")
+    copied = browser.driver.execute_async_script(
+        "navigator.clipboard.readText().then(arguments[0], (e) => arguments[0](String(e)))"
+    )
+    assert copied == file.read_text()
+    browser.open_map(folder / "evil.html")  # without ids: rows
+    browser.run("select([5, 3])")
+    assert browser.run("return csv()") == "row\n3\n5\n"
+    assert browser.complaints() == []
+
+
+def test_colour_by_a_column(browser: Browser, folder: Path) -> None:
+    browser.open_map(folder / "columns.html")
+    assert browser.run("return legend.hidden") is True
+    browser.color_by("odd")
+    browser.wait_for("layers.length === 2")
+    assert browser.text("#legend").split() == ["no", "12", "yes", "12"]
+    picture = browser.picture()
+    for row in range(24):
+        x, y = browser.place(*GRID[row])
+        expected = 255 * (0.85 * categorical(2)[row % 2] + 0.15)
+        np.testing.assert_allclose(picture[y, x], expected, atol=4)
+    browser.run("select([0, 1, 2])")
+    browser.color_by("height")
+    browser.wait_for("layers.length === 1")
+    assert browser.text("#legend").split() == ["0", "3.5"]
+    assert browser.selected() == [0, 1, 2]  # a selection outlives its colours
+    browser.press(Keys.ESCAPE, Keys.ESCAPE)  # out of the menu, then out of the selection
+    browser.wait_for("bar.hidden")
+    picture = browser.picture()
+    lowest, highest = (browser.place(*GRID[row]) for row in (0, 23))
+    purple, yellow = (picture[y, x] for x, y in (lowest, highest))
+    assert purple[2] > purple[1] + 40
+    assert yellow[0] > yellow[2] + 100
+    # The card names the right row whatever the layers are.
+    browser.point_at(*GRID[7])
+    browser.wait_for("!card.hidden && card.dataset.row === '7'")
+    assert browser.complaints() == []
+
+
+def test_dark_and_light(browser: Browser, folder: Path) -> None:
+    page = folder / "grid.html"
+    browser.open_map(page)
+    assert browser.picture()[-5, 5].min() > 240
+    browser.click("[data-action=theme]")
+    browser.wait_for("map.layout.paper_bgcolor === '#14171c'")
+    picture = browser.picture()
+    assert picture[-5, 5].max() < 40  # the map
+    assert picture[5, 500].max() < 40  # the page
+    x, y = browser.place(*GRID[0])
+    assert picture[y, x].max() > 100  # a point
+    setting = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", setting)
+    browser.open_map(page)
+    assert browser.picture()[-5, 5].max() < 40  # as the reader's machine prefers
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert browser.complaints() == []
+
+
+def test_keyboard(browser: Browser, folder: Path) -> None:
+    browser.open_map(folder / "grid.html")
+    low, high = browser.run("return map.layout.xaxis.range")
+    browser.press("+")
+    browser.wait_for(f"map.layout.xaxis.range[0] > {low} && map.layout.xaxis.range[1] < {high}")
+    closer = browser.run("return map.layout.xaxis.range")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.wait_for(f"map.layout.xaxis.range[0] > {closer[0]}")
+    browser.press("0")
+    browser.wait_for(f"Math.abs(map.layout.xaxis.range[0] - {low}) < 1e-6")
+    browser.press("l")
+    assert browser.run("return document.body.dataset.tool") == "lasso"
+    browser.press("/", "id7", Keys.ENTER)
+    browser.wait_for("!card.hidden && card.dataset.row === '7'")
+    # Keys that are typed into the field do nothing else.
+    assert browser.run("return document.body.dataset.tool") == "lasso"
+    assert browser.run("return document.activeElement.id") == "map"
+    # Every tool can be reached by Tab and pressed by Enter.
+    browser.run("document.querySelector('[data-tool=pan]').focus()")
+    browser.press(Keys.TAB, Keys.SPACE)
+    assert browser.run("return document.body.dataset.tool") == "box"
+    assert browser.complaints() == []
+
+
+def test_phone(browser: Browser, folder: Path) -> None:
+    screen = {"width": 360, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    browser.open_map(folder / "grid.html")
+    browser.run("select([0, 1, 2])")
+    outside = browser.run(
+        """return Array.from(document.querySelectorAll("header *, #stage > *, #selection *"))
+        .filter((e) => e.checkVisibility() && e.getBoundingClientRect().width)
+        .filter((e) => {
+          const box = e.getBoundingClientRect();
+          return box.left < 0 || box.right > 361 || box.bottom > 701;
+        }).map((e) => e.outerHTML.slice(0, 80))"""
+    )
+    assert outside == []
+    box = browser.run("return map.getBoundingClientRect().toJSON()")
+    assert box["width"] == 360
+    assert box["height"] > 400
+    assert browser.run("return document.documentElement.scrollWidth") == 360
+    browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert browser.complaints() == []
+
+
+def test_many_points_open_and_pan(browser: Browser, tmp_path: Path) -> None:
+    # In software, a picture of so many points takes a second or so; nothing here is timed.
+    rng = np.random.default_rng(0)
+    n_points = 600_000
+    Y = rng.normal(size=(n_points, 2)) + 20 * rng.integers(4, size=(n_points, 1))
+    html.write(Y, tmp_path / "many.html", labels=rng.integers(10, size=n_points))
+    browser.open_map(tmp_path / "many.html")
+    low, high = browser.run("return map.layout.xaxis.range")
+    browser.drag([(30.0, 30.0), (25.0, 30.0), (20.0, 30.0)])
+    browser.wait_for(f"map.layout.xaxis.range[0] > {low} + 5")
+    moved = browser.run("return map.layout.xaxis.range")
+    assert moved[1] - moved[0] == pytest.approx(high - low)
+    browser.press("b")
+    browser.drag([(10.0, 10.0), (20.0, 20.0), (30.0, 30.0)])
+    browser.wait_for("!bar.hidden")
+    step = (Y.max(axis=0) - Y.min(axis=0)).max() / 65535
+    inside = (np.abs(Y - 20) < 10 - step).all(axis=1).sum()
+    pixel = (high - low) / 700
+    around = (np.abs(Y - 20) < 10 + 2 * pixel).all(axis=1).sum()
+    assert inside - 50 <= browser.run("return selectedCount") <= around
     assert browser.complaints() == []
 
 

@@ -1,4 +1,4 @@
-"""A map as one HTML file that needs no network: pan, zoom, hover, search, thumbnails."""
+"""A map as one HTML file that needs no network: pan, zoom, hover, search, select, recolour."""
 
 from acctsne.pictures.html import write
 

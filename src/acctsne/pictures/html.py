@@ -1,4 +1,4 @@
-"""A map as one HTML file that needs no network: pan, zoom, hover, search, thumbnails.
+"""A map as one HTML file that needs no network: pan, zoom, hover, search, select, recolour.
 
 1. Coordinates are rounded to 16 bits, categories and columns to codes, and written as base64.
 2. Thumbnails are tiled into sheets, PNG images of at most 2048 pixels a side.
@@ -34,6 +34,12 @@ Array = npt.NDArray[Any]
 # Each category is a layer of its own; so many stay fluent. The smallest beyond share one.
 MAX_CATEGORIES = 200
 
+# A column of so few different numbers is coloured as categories.
+MAX_NUMBERED_CATEGORIES = 12
+
+# The page's program, in the order in which its parts need each other.
+_PROGRAM = ("data", "card", "search", "selection", "coloring", "controls", "map")
+
 # Sides of a sheet of thumbnails, and of one of them: larger images are reduced.
 _SHEET, _THUMBNAIL = 2048, 64
 
@@ -56,7 +62,8 @@ def write(
     """Write a map as one interactive HTML file.
 
     Drag to pan, scroll to zoom, click a legend's entry to hide a category and double-click to see
-    it alone. All text is shown as it is: markup in it has no effect.
+    it alone; select points with a box or a lasso and take their ids as csv; colour by any of the
+    hover columns. All text is shown as it is: markup in it has no effect.
 
     Parameters
     ----------
@@ -67,7 +74,9 @@ def write(
     labels : array-like of shape (n_points,), default=None
         Categories of any kind, as for `acctsne.plot.scatter`.
     hover : DataFrame or mapping of names to columns, default=None
-        What to show about the point under the pointer.
+        What to show about the point under the pointer, and to colour by: a column of numbers on a
+        scale, or as categories if it has no more than 12 different ones; of text, if it has no more
+        than 200 different ones.
     images : array-like of shape (n_points, height, width[, 3 or 4]), default=None
         A thumbnail of each point. Other types than uint8 are scaled from their least to their
         greatest value.
@@ -107,6 +116,8 @@ def write(
         "size": float(np.clip(600 / math.sqrt(n_points), 1.5, 7)),
         "opacity": float(np.clip(250 / math.sqrt(n_points), 0.6, 0.85)),
         "columns": columns,
+        "palette": _palette(columns),
+        "missing": MISSING,
         "ids": None if ids is None else _texts("ids", ids, n_points),
         "images": thumbnails,
         **legend,
@@ -128,7 +139,7 @@ def write(
             for name, text in scripts.items()
         ),
         plotly=require("plotly.offline", "html").get_plotlyjs(),
-        program=resource("map.js"),
+        program="\n".join(resource(f"{part}.js") for part in _PROGRAM),
     )
     Path(path).write_text(page, encoding="utf-8", errors="replace")
 
@@ -194,19 +205,47 @@ def _fields(hover: Any) -> list[tuple[Any, Any]]:
 def _columns(
     fields: list[tuple[Any, Any]], n_points: int
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Each column's different texts, and where they are not one a row, a script of places."""
+    """Each column's kind and different texts, and, where not one a row, a script of places."""
     columns: list[dict[str, Any]] = []
     scripts = {}
     for i, (name, column) in enumerate(fields):
         texts = _texts(f"hover[{name!r}]", column, n_points)
         different = sorted(set(texts))
+        kind = _kind(column, different)
+        if kind == "category" and _are_numbers(column):
+            different.sort(key=lambda text: float(text or "-inf"))
         if len(different) < n_points / 2:
             place = {text: k for k, text in enumerate(different)}
             places = np.fromiter(map(place.__getitem__, texts), np.uint32, n_points)
             scripts[f"column{i}"] = _base64(places)
             texts = different
-        columns.append({"name": str(name), "texts": texts})
+        columns.append({"name": str(name), "texts": texts, "kind": kind})
     return columns, scripts
+
+
+def _kind(column: Any, different: list[str]) -> str:
+    """Tell how a column can be coloured: as numbers, as categories, or, being text, not at all."""
+    n_names = len(different) - ("" in different)
+    if _are_numbers(column):
+        return "number" if n_names > MAX_NUMBERED_CATEGORIES else "category"
+    return "category" if 0 < n_names <= MAX_CATEGORIES else "text"
+
+
+def _are_numbers(column: Any) -> bool:
+    entries = column.tolist() if hasattr(column, "tolist") else list(column)
+    present = [entry for entry in entries if _text(entry) != ""]
+    return bool(present) and all(
+        isinstance(entry, int | float | np.number)
+        and not isinstance(entry, bool)
+        and math.isfinite(entry)
+        for entry in present
+    )
+
+
+def _palette(columns: list[dict[str, Any]]) -> list[str]:
+    """Colours for the column with the most categories."""
+    most = max((len(each["texts"]) for each in columns if each["kind"] == "category"), default=0)
+    return hex_codes(categorical(min(most, MAX_CATEGORIES + 1)))
 
 
 def _texts(name: str, column: Any, n_points: int) -> list[str]:

@@ -1,0 +1,90 @@
+// Zoom, movement, theme and the keyboard.
+
+function zoom(factor) {
+  if (!flat) {
+    const { eye } = map.layout.scene.camera ?? { eye: { x: 1.25, y: 1.25, z: 1.25 } };
+    const moved = Object.fromEntries(Object.entries(eye).map(([axis, at]) => [axis, at * factor]));
+    return Plotly.relayout(map, { "scene.camera.eye": moved });
+  }
+  return view((low, high) => {
+    const [middle, half] = [(low + high) / 2, ((high - low) / 2) * factor];
+    return [middle - half, middle + half];
+  });
+}
+
+// Change the ranges of both axes; `change` is told which one, 0 or 1.
+function view(change) {
+  const ranges = axes.map((name, axis) => change(...map.layout[`${name}axis`].range, axis));
+  return Plotly.relayout(map, { "xaxis.range": ranges[0], "yaxis.range": ranges[1] });
+}
+
+function move(right, up) {
+  if (!flat) return;
+  const parts = [right, up];
+  view((low, high, axis) => [low, high].map((end) => end + (parts[axis] * (high - low)) / 8));
+}
+
+function whole() {
+  const everywhere = { "xaxis.range": ends[0], "yaxis.range": ends[1] };
+  return Plotly.relayout(map, flat ? everywhere : { "scene.camera": null });
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+}
+
+const actions = {
+  closer: () => zoom(0.7),
+  farther: () => zoom(1 / 0.7),
+  whole,
+  picture: () => Plotly.downloadImage(map, { format: "png", scale: 2, filename: document.title }),
+  theme: async () => {
+    setTheme(dark() ? "light" : "dark");
+    await redraw();
+  },
+  copy,
+  download,
+  clear: () => select([]),
+};
+
+const keys = {
+  p: () => setTool("pan"),
+  b: () => setTool("box"),
+  l: () => setTool("lasso"),
+  "+": actions.closer,
+  "=": actions.closer, // where + needs Shift
+  "-": actions.farther,
+  0: actions.whole,
+  d: actions.theme,
+  c: actions.copy,
+  s: actions.download,
+  Escape: actions.clear,
+  "/": () => search.focus(),
+  ArrowLeft: () => move(-1, 0),
+  ArrowRight: () => move(1, 0),
+  ArrowUp: () => move(0, 1),
+  ArrowDown: () => move(0, -1),
+};
+if (!flat) ["b", "l"].forEach((key) => delete keys[key]);
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input, select")) {
+    if (["Escape", "Enter"].includes(event.key)) map.focus();
+    return;
+  }
+  const action = keys[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button?.dataset.tool) setTool(button.dataset.tool);
+  else if (button?.dataset.action) actions[button.dataset.action]();
+});
+
+const darkPreferred = matchMedia("(prefers-color-scheme: dark)");
+setTheme(darkPreferred.matches ? "dark" : "light");
+darkPreferred.addEventListener("change", actions.theme);
