@@ -13,16 +13,24 @@ from acctsne import TSNE, Affinities, quality
 Array = npt.NDArray[Any]
 
 
+# What tests of programs outside of Python say when they are skipped, and what to do about it.
+OUTSIDE = {
+    "Chromium": "pages in a browser: on Debian, apt install chromium chromium-driver. "
+    "ACCTSNE_BROWSER=required makes these tests fail without.",
+    "Rscript": "use from R: on Debian, apt install r-base-core. "
+    "ACCTSNE_R=required makes these tests fail without.",
+}
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say loudly what was not tested, where one line among many would be overlooked."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    without_browser = [report for report in skipped if "Chromium" in str(report.longrepr)]
-    if without_browser:
-        terminalreporter.section("NOT TESTED: pages in a browser", red=True, bold=True)
-        terminalreporter.line(
-            f"{len(without_browser)} tests need Chromium and its driver: on Debian, apt install "
-            "chromium chromium-driver. ACCTSNE_BROWSER=required makes them fail without."
-        )
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    for program, advice in OUTSIDE.items():
+        count = sum(program in reason for reason in skipped)
+        if count:
+            what, _, how = advice.partition(": ")
+            terminalreporter.section(f"NOT TESTED: {what}", red=True, bold=True)
+            terminalreporter.line(f"{count} tests need {program}: {how}")
 
 
 def _frozen(array: Array) -> Array:

@@ -115,7 +115,7 @@ def test_the_program_as_the_wrappers_run_it(tmp_path: Path, X: Array) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout == "=============== t-SNE v1.2.1 ===============\n"
+    assert done.stdout.startswith("=============== t-SNE v1.2.1 ===============")
     assert "knn_algo, n_trees and search_k are ignored" in done.stderr
     Y, costs = read_output(tmp_path / "result.dat")
     assert Y.shape == (200, 2)
@@ -125,7 +125,8 @@ def test_the_program_as_the_wrappers_run_it(tmp_path: Path, X: Array) -> None:
 
 def test_seurat_asks_for_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert fitsne.main([]) != 0
-    assert capsys.readouterr().out.splitlines()[0] == "=============== t-SNE v1.2.1 ==============="
+    greeting = capsys.readouterr().out.splitlines()[0]
+    assert greeting.startswith("=============== t-SNE v1.2.1 ===============")
 
 
 @pytest.mark.parametrize("version", fitsne.VERSIONS)

@@ -36,6 +36,10 @@ from acctsne.runtime.threads import effective_threads
 VERSIONS = ("1.1.0", "1.2.0", "1.2.1")
 WITHOUT_STEP_NORM = ("1.1.0",)
 
+# Wrappers run the program without arguments and read its version from this line: Seurat's the first
+# one in it; its early releases and their copies want to see 1.1, and then write that.
+GREETING = f"=============== t-SNE v{VERSIONS[-1]} =============== (reads = t-SNE v1.1, too)"
+
 SIZES = {"n": "i", "d": "i", "theta": "d", "perplexity": "d"}
 SETTINGS = {
     "no_dims": "i",
@@ -87,8 +91,7 @@ class Result(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     """Run as FIt-SNE's program does; return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    # Seurat runs the program without arguments and reads its version from this line.
-    print(f"=============== t-SNE v{VERSIONS[-1]} ===============", flush=True)
+    print(GREETING, flush=True)
     if not 1 <= len(arguments) <= 4 or arguments[0] not in VERSIONS:
         note(f"usage: fast_tsne VERSION INPUT OUTPUT THREADS, with VERSION {', '.join(VERSIONS)}")
         return 2
