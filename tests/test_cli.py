@@ -1,5 +1,6 @@
 """The command `acctsne`, run as a user would, mostly in this process to save time."""
 
+import gzip
 import json
 import os
 import signal
@@ -11,7 +12,9 @@ from typing import Any
 import anndata
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
+from sklearn.neighbors import NearestNeighbors
 
 import acctsne
 from acctsne import TSNE, io, quality
@@ -176,6 +179,40 @@ def test_h5ad(folder: Path, digits: tuple[Array, Array]) -> None:
     np.testing.assert_array_equal(made.X, cells.X)
 
 
+@pytest.mark.parametrize(
+    ("data", "guess"), [("data.csv", "data_map.csv"), ("d.CSV.gz", "d_map.csv")]
+)
+def test_the_output_is_guessed_and_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], data: str, guess: str
+) -> None:
+    text = Path("data.csv").read_bytes().replace(b"digit", b"label")
+    Path(data).write_bytes(gzip.compress(text) if data.endswith("gz") else text)
+    assert main(["embed", data, "--max-iter", "250"]) == 0
+    said = capsys.readouterr().err
+    assert f"no output given: the map goes to {guess} (-o chooses another)" in said
+    assert "labels: label, 10 different (guessed; --labels chooses another)" in said
+    assert io.read(guess).X.shape == (150, 2)
+    # A guess overwrites nothing.
+    before = Path(guess).read_bytes()
+    assert f"{guess}: exists" in failure(capsys, "embed", data, *FAST)
+    assert Path(guess).read_bytes() == before
+
+
+def test_neighbors_for_viewers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["-o", "map.parquet", "--write-neighbors", "4", "--metric", "cosine"]
+    assert main(["embed", "data.npz", *arguments, *FAST]) == 0
+    written = pd.read_parquet("map.parquet")
+    ids = np.stack([row["ids"] for row in written.neighbors])
+    distances = np.stack([row["distances"] for row in written.neighbors])
+    for wrong in ("0", "150"):
+        said = failure(capsys, "embed", "data.npz", "-o", "m.parquet", "--write-neighbors", wrong)
+        assert f"--write-neighbors: {wrong} of 150 samples" in said
+    search = NearestNeighbors(n_neighbors=4, metric="cosine").fit(np.load("data.npy"))
+    expected_distances, expected_ids = search.kneighbors()
+    np.testing.assert_allclose(distances, expected_distances, atol=1e-6)
+    assert (ids == expected_ids).mean() > 0.99  # ties may be in another order
+
+
 # Mistakes: one line, exit code 1 or 2, nothing overwritten.
 
 
@@ -183,14 +220,27 @@ def test_failures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("map.npy").write_text("precious")
     Path("holed.csv").write_text("a,b\n1,2\n3,\n")
     np.save("short.npy", np.zeros(7))
+    np.save("few.npy", np.eye(20))
+    Path("words.csv").write_text("a,b,c\n1,x,y\n3,x,z\n")
     for arguments, said in [
         (["absent.npy"], "absent.npy: no such file"),
         (["holed.csv"], "holed.csv: row 3, column 'b': missing value"),
-        (["data.npy", "--perplexity", "150"], "perplexity (150) must be less than n_samples (150)"),
-        (["data.npy", "--labels", "short.npy"], "short.npy: 7 labels for 150 samples"),
-        (["data.csv", "--labels", "colour"], "data.csv: no column 'colour'"),
-        (["data.npy", "--init", "pca", "--metric", "precomputed"], 'init="pca" cannot be used'),
-        (["data.npy", "--dtype", "int8"], "dtype must be numpy.float32 or numpy.float64"),
+        (
+            ["data.npy", "--perplexity", "150"],
+            "error: --perplexity: perplexity (150) must be less than n_samples (150)",
+        ),
+        (["few.npy"], "error: --perplexity: perplexity (30.0) must be less than n_samples (20)"),
+        (["data.npy", "--labels", "short.npy"], "--labels: short.npy: 7 labels for 150 samples"),
+        (["data.csv", "--labels", "colour"], "--labels: data.csv: no column 'colour'"),
+        (["data.csv", "--drop", "p1,colour"], "--drop: data.csv: no column 'colour'"),
+        (["data.csv", "--columns", "colour"], "--columns: data.csv: no column 'colour'"),
+        (["data.npz", "--key", "Z"], "--key: data.npz: no array 'Z'"),
+        (["words.csv"], "name the column of labels (--labels), or leave out what is no feature"),
+        (
+            ["data.npy", "--init", "pca", "--metric", "precomputed"],
+            'error: --metric and --init: The parameter init="pca" cannot be used',
+        ),
+        (["data.npy", "--dtype", "int8"], "--dtype: dtype must be numpy.float32 or numpy.float64"),
     ]:
         assert said in failure(capsys, "embed", *arguments, "-o", "map.npy", *FAST)
         assert Path("map.npy").read_text() == "precious"
@@ -200,9 +250,13 @@ def test_outputs_are_checked_before_the_fit(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for arguments, said in [
-        (["-o", "map.xls"], "map.xls: cannot write '.xls'"),
+        (["-o", "map.xls"], "error: -o: map.xls: cannot write '.xls'"),
         (["-o", "absent/map.npy"], "absent/map.npy: no such folder"),
-        (["--plot", "map.jpg"], "map.jpg: cannot write '.jpg'; choose one of .png, .pdf, .svg"),
+        (["-o", "map.csv", "--write-neighbors", "5"], "cannot write neighbours in '.csv'"),
+        (
+            ["--plot", "map.jpg"],
+            "error: --plot: map.jpg: cannot write '.jpg'; choose one of .png, .pdf, .svg",
+        ),
         (["--html", "map.png"], "map.png: cannot write '.png'; choose one of .html"),
         (["--movie", "map.avi"], "choose one of .gif, .mp4, .html"),
         (["--map", "map.pkl"], "choose one of .npz"),
@@ -217,8 +271,8 @@ def test_outputs_are_checked_before_the_fit(
         [],
         ["frobnicate"],
         ["embed"],
-        ["embed", "data.npy"],
         ["embed", "data.npy", "-o", "-", "--json"],
+        ["embed", "data.npy", "-o", "-", "--write-neighbors", "5"],
         ["embed", "data.npy", "-o", "map.npy", "--perplexity", "-3"],
         ["embed", "data.npy", "-o", "map.npy", "--max-iter", "10"],
         ["embed", "data.npy", "-o", "map.npy", "--method", "magic"],

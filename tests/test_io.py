@@ -14,7 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from acctsne import io
+from acctsne import io, nearest_neighbors
 from acctsne.files.formats import OBSM_KEY
 from acctsne.files.replacing import replacing
 from acctsne.runtime.optional import require
@@ -369,3 +369,34 @@ def test_impossible_outputs(tmp_path: Path) -> None:
 def test_a_missing_extra_says_what_to_install() -> None:
     with pytest.raises(ImportError, match=r"no_such_package is not installed; run: pip install"):
         require("no_such_package.part", "parquet")
+
+
+# Neighbours beside a map, for viewers.
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
+def test_neighbors_in_the_form_that_embedding_atlas_reads(tmp_path: Path, suffix: str) -> None:
+    X = np.array([[0.0], [1.0], [3.0], [7.0]])
+    found = nearest_neighbors(X, 2)
+    path = tmp_path / f"map{suffix}"
+    labels = np.array(["a", "b", "a", "b"])
+    Y = np.column_stack([X, -X])
+    io.write(path, Y, labels=labels, neighbors=(found.indices, found.distances))
+    frame = pd.read_parquet(path) if suffix == ".parquet" else pd.read_feather(path)
+    assert frame.columns.tolist() == ["x", "y", "label", "neighbors"]
+    assert [row["ids"].tolist() for row in frame.neighbors] == [[1, 2], [0, 2], [1, 0], [2, 1]]
+    distances = [row["distances"].tolist() for row in frame.neighbors]
+    assert distances == [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]]
+    again = io.read(path)  # as a map
+    np.testing.assert_array_equal(again.X, Y)
+    assert again.label_name == "label"
+
+
+def test_neighbors_that_do_not_fit(tmp_path: Path) -> None:
+    rows = np.zeros((3, 2), dtype=int)
+    with pytest.raises(io.DataError, match=r"cannot write neighbours in '.csv'; choose .*parquet"):
+        io.write(tmp_path / "map.csv", np.zeros((3, 2)), neighbors=(rows, rows))
+    for wrong in [(rows[:2], rows[:2]), (rows, rows[:, :1]), (rows,), (rows[0], rows[0])]:
+        with pytest.raises(ValueError, match=r"both of shape \(3, n_neighbors\)"):
+            io.write(tmp_path / "map.parquet", np.zeros((3, 2)), neighbors=wrong)
+    assert not list(tmp_path.iterdir())

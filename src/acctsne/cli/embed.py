@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 
 from acctsne.cli.inputs import add_reading_options, read_data
-from acctsne.cli.messages import note
-from acctsne.cli.options import add_estimator_options, estimator_parameters
+from acctsne.cli.messages import blaming, note
+from acctsne.cli.options import (
+    add_estimator_options,
+    blaming_parameters,
+    estimator_parameters,
+)
 from acctsne.cli.outputs import (
     ARCHIVES,
     MOVIES,
@@ -24,6 +28,7 @@ from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.estimator import TSNE, fit_with_checkpoint
 from acctsne.files import formats as io
 from acctsne.files.replacing import replacing
+from acctsne.neighbors.nearest import nearest_neighbors
 
 # Iterations between two frames of a movie: fifty frames for a fit of the usual length.
 FRAME_EVERY = 4
@@ -38,13 +43,21 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.usage = "%(prog)s DATA [-o OUT] [--plot FILE] [--html FILE] [OPTION ...]"
     command.allow_abbrev = False  # a parameter added later must not change what a command means
     command.add_argument("data", type=Path, metavar="DATA", help="the data, samples in rows")
-    command.add_argument("-o", "--output", metavar="OUT", help="the map; - is csv on stdout")
+    command.add_argument(
+        "-o", "--output", metavar="OUT", help="the map; - is csv on stdout (default: DATA_map)"
+    )
     add_reading_options(command)
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw it: png, pdf or svg")
     command.add_argument("--html", type=Path, metavar="FILE", help="a page to explore it in")
     command.add_argument("--movie", type=Path, metavar="FILE", help="the fit as gif, mp4 or html")
     command.add_argument(
         "--map", type=Path, metavar="FILE", help="the fitted estimator (npz), for `transform`"
+    )
+    command.add_argument(
+        "--write-neighbors",
+        type=int,
+        metavar="K",
+        help="with a parquet OUT: each sample's K nearest neighbours, too, for embedding-atlas",
     )
     command.add_argument(
         "--keep-partial", action="store_true", help="write what there is after Ctrl-C"
@@ -71,10 +84,16 @@ def run(options: argparse.Namespace) -> int:
     """Fit, then write all that was asked for."""
     check_outputs(options)
     data = read_data(options)
+    if options.write_neighbors is not None and not 0 < options.write_neighbors < data.X.shape[0]:
+        raise io.DataError(
+            f"--write-neighbors: {options.write_neighbors} of {data.X.shape[0]} samples; it must "
+            "be at least 1 and less than the number of samples"
+        )
     if not options.quiet:
         note(f"{options.data}: {data.X.shape[0]} samples, {data.X.shape[1]} features")
         if data.labels is not None:
-            note(f"labels: {data.label_name}, {len(np.unique(data.labels))} different")
+            guessed = "" if options.labels else " (guessed; --labels chooses another)"
+            note(f"labels: {data.label_name}, {len(np.unique(data.labels))} different{guessed}")
     tsne = TSNE(**estimator_parameters(options), verbose=int(not options.quiet))
     recorder = None
     if options.movie is not None:
@@ -87,10 +106,11 @@ def run(options: argparse.Namespace) -> int:
         checkpoint = Checkpoint(options.checkpoint, options.checkpoint_every, options.resume)
     interrupted = False
     try:
-        if checkpoint is None:
-            tsne.fit(data.X)
-        else:
-            fit_with_checkpoint(tsne, data.X, checkpoint)
+        with blaming_parameters(options):
+            if checkpoint is None:
+                tsne.fit(data.X)
+            else:
+                fit_with_checkpoint(tsne, data.X, checkpoint)
     except KeyboardInterrupt:
         if checkpoint is not None and checkpoint.path.exists():
             note(f"--resume goes on from {checkpoint.path}")
@@ -99,7 +119,19 @@ def run(options: argparse.Namespace) -> int:
         interrupted = True
         note(f"interrupted after {tsne.n_iter_ + 1} iterations; writing the map so far")
 
-    write_embedding(options.output, tsne.embedding_, data.labels, options.data)
+    neighbors = None
+    if options.write_neighbors is not None:
+        found = nearest_neighbors(
+            data.X,
+            options.write_neighbors,
+            metric=tsne.metric,
+            metric_params=tsne.metric_params,
+            n_jobs=tsne.n_jobs,
+        )
+        neighbors = (found.indices, found.distances)
+    write_embedding(
+        options.output, tsne.embedding_, data.labels, source=options.data, neighbors=neighbors
+    )
     if options.map is not None:
         with replacing(options.map) as beside:
             tsne.save(beside)
@@ -122,13 +154,18 @@ def check_outputs(options: argparse.Namespace) -> None:
     kinds = {"plot": PICTURES, "html": PAGES, "movie": MOVIES, "map": ARCHIVES}
     wanted = [kind for kind in kinds if getattr(options, kind) is not None]
     if options.output is None and not wanted:
-        options.usage_error("nothing to write: give -o, --plot, --html, --movie or --map")
+        options.output = str(guessed_output(options.data))
+        note(f"no output given: the map goes to {options.output} (-o chooses another)")
     if options.output == "-" and options.json:
         options.usage_error("-o - and --json would mix two results on stdout")
+    if options.write_neighbors is not None and options.output in (None, "-"):
+        options.usage_error("--write-neighbors needs a file to write them into: -o map.parquet")
     if options.output not in (None, "-"):
-        io.check_output(Path(options.output))
+        with blaming("-o"):
+            io.check_output(Path(options.output), neighbors=options.write_neighbors is not None)
     for kind in wanted:
-        check_picture(getattr(options, kind), kinds[kind])
+        with blaming(f"--{kind}"):
+            check_picture(getattr(options, kind), kinds[kind])
     dimensions = estimator_parameters(options).get("n_components", 2)
     drawn = [f"--{kind}" for kind in wanted if kind != "map"]
     if drawn and dimensions not in (2, 3):
@@ -142,9 +179,22 @@ def check_outputs(options: argparse.Namespace) -> None:
         options.usage_error("--resume needs --checkpoint FILE to go on from")
 
 
+def guessed_output(data: Path) -> Path:
+    """Choose a file beside the data, in its format, that does not exist yet."""
+    suffix = io.known_suffix(data)
+    stem = data.name[: data.name.lower().rindex(suffix)]
+    guessed = data.with_name(f"{stem}_map{suffix}")
+    if guessed.exists():
+        raise io.DataError(
+            f"{guessed}: exists, and so is not taken for the map without being asked; give -o"
+        )
+    return guessed
+
+
 def check_checkpoint(options: argparse.Namespace) -> None:
     """Say what is wrong with a checkpoint before it is needed."""
-    check_picture(options.checkpoint, ARCHIVES)
+    with blaming("--checkpoint"):
+        check_picture(options.checkpoint, ARCHIVES)
     if options.checkpoint_every < 1:
         options.usage_error(
             f"--checkpoint-every must be at least 1; got {options.checkpoint_every}"

@@ -3,7 +3,11 @@
 import argparse
 from pathlib import Path
 
+from acctsne.cli.messages import blaming
 from acctsne.files import formats as io
+
+# What a name that is not in the file was taken for: "no column 'x'", "no 'x' in obsm".
+KINDS_OF_NAME = ("column ", "array ", "")
 
 
 def add_labels_option(command: argparse._ActionsContainer) -> None:
@@ -40,17 +44,35 @@ def listed(text: str) -> list[str]:
 def read_data(options: argparse.Namespace) -> io.Data:
     """Read DATA with its labels, from wherever these are."""
     own = is_file_of_labels(options.labels)
-    data = io.read(
-        options.data,
-        labels=None if own else options.labels,
-        key=options.key,
-        columns=options.columns,
-        drop=options.drop,
-        header=options.header,
-    )
-    if own:
-        return io.Data(data.X, io.read_labels(options.labels, data.X.shape[0]), options.labels)
-    return data
+    try:
+        data = io.read(
+            options.data,
+            labels=None if own else options.labels,
+            key=options.key,
+            columns=options.columns,
+            drop=options.drop,
+            header=options.header,
+        )
+    except io.DataError as error:
+        raise io.DataError(in_flags(str(error), options)) from error
+    return with_labels(data, options.labels) if own else data
+
+
+def in_flags(message: str, options: argparse.Namespace) -> str:
+    """Say an error of reading in the words of the command line."""
+    for argument in ("labels", "drop"):
+        message = message.replace(f"({argument})", f"(--{argument})")
+    message = message.replace("by key", "by --key")
+    said = {
+        "--labels": [options.labels],
+        "--key": [options.key],
+        "--columns": options.columns or [],
+        "--drop": options.drop,
+    }
+    for flag, names in said.items():
+        if any(f"no {what}{name!r}" in message for name in names for what in KINDS_OF_NAME):
+            return f"{flag}: {message}"
+    return message
 
 
 def read_embedding(path: Path, labels: str | None) -> io.Data:
@@ -58,9 +80,13 @@ def read_embedding(path: Path, labels: str | None) -> io.Data:
     own = is_file_of_labels(labels)
     key = io.OBSM_KEY if path.suffix == ".h5ad" else None
     data = io.read(path, labels=None if own else labels, key=key)
-    if own and labels is not None:
-        return io.Data(data.X, io.read_labels(labels, len(data.X)), labels)
-    return data
+    return with_labels(data, str(labels)) if own else data
+
+
+def with_labels(data: io.Data, path: str) -> io.Data:
+    """Add labels from a file of their own."""
+    with blaming("--labels"):
+        return io.Data(data.X, io.read_labels(path, data.X.shape[0]), path)
 
 
 def is_file_of_labels(labels: str | None) -> bool:

@@ -21,6 +21,15 @@ def warnings_as_notes() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def blaming(*flags: str) -> Iterator[None]:
+    """Begin whatever goes wrong inside with the flags that it comes from."""
+    try:
+        yield
+    except (ValueError, ModuleNotFoundError) as error:
+        raise type(error)(f"{' and '.join(flags)}: {error}") from error
+
+
 def report(figures: dict[str, Any], as_json: bool) -> None:
     """Print named figures for a person or a program."""
     if as_json:

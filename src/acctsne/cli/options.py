@@ -8,7 +8,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,8 @@ def add_estimator_options(parser: argparse.ArgumentParser) -> None:
     """Add an option for every parameter of TSNE that can be written on a command line."""
     group = parser.add_argument_group("parameters of TSNE")
     for name, parameter in _parameters().items():
-        flags = [f"--{name.replace('_', '-')}"]
-        if name in ALIASES:
-            flags.insert(0, ALIASES[name])
         group.add_argument(
-            *flags,
+            *_flags(name),
             dest=_PREFIX + name,
             default=argparse.SUPPRESS,
             type=_reader(name),
@@ -50,9 +47,33 @@ def estimator_parameters(options: argparse.Namespace) -> dict[str, Any]:
     return {name: given[_PREFIX + name] for name in _parameters() if _PREFIX + name in given}
 
 
+@contextmanager
+def blaming_parameters(options: argparse.Namespace) -> Iterator[None]:
+    """Begin an error of the estimator's with the options whose parameters it speaks of."""
+    try:
+        yield
+    except ValueError as error:
+        message, given = str(error), estimator_parameters(options)
+        flags = [
+            _flags(name)[0]
+            for name in _parameters()
+            # A parameter that was not given is only meant where it is spoken of as one: "metric"
+            # and "angle" are words, too.
+            if re.search(rf"\b{name}\b" if name in given else rf"\b{name}(=| \(| must )", message)
+        ]
+        if not flags:
+            raise
+        raise ValueError(f"{' and '.join(flags)}: {message}") from error
+
+
 def _parameters() -> dict[str, Parameter]:
     every = signature(TSNE.__init__).parameters
     return {name: parameter for name, parameter in every.items() if name not in NOT_OFFERED}
+
+
+def _flags(name: str) -> list[str]:
+    flags = [f"--{name.replace('_', '-')}"]
+    return [ALIASES[name], *flags] if name in ALIASES else flags
 
 
 def _reader(name: str) -> Callable[[str], Any]:

@@ -31,12 +31,12 @@ def check_picture(path: Path, suffixes: Sequence[str]) -> None:
         require("matplotlib", "plot")
 
 
-def write_embedding(output: str | None, Y: Array, labels: Array | None, source: Path) -> None:
+def write_embedding(output: str | None, Y: Array, labels: Array | None, **more: Any) -> None:
     """Write a map to a file, or to stdout."""
     if output == "-":
         write_delimited(sys.stdout, Y, labels)
     elif output is not None:
-        io.write(output, Y, labels=labels, source=source)
+        io.write(output, Y, labels=labels, **more)
 
 
 def draw(Y: Array, path: Path, **how: Any) -> None:

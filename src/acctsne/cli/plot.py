@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from acctsne.cli.inputs import add_labels_option, read_embedding
+from acctsne.cli.messages import blaming
 from acctsne.cli.outputs import PICTURES, check_picture, draw
 from acctsne.files import formats as io
 
@@ -24,10 +25,12 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Draw a map."""
-    check_picture(options.output, PICTURES)
+    with blaming("-o"):
+        check_picture(options.output, PICTURES)
     data = read_embedding(options.embedding, options.labels)
     if options.values is None:
         draw(data.X, options.output, labels=data.labels, title=options.title)
     else:
-        values = io.read_labels(options.values, len(data.X)).astype(np.float64)
+        with blaming("--values"):
+            values = io.read_labels(options.values, len(data.X)).astype(np.float64)
         draw(data.X, options.output, values=values, title=options.title)

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from acctsne.cli.inputs import add_reading_options, read_data
+from acctsne.cli.messages import blaming
 from acctsne.cli.outputs import write_embedding
 from acctsne.estimator import TSNE
 from acctsne.files import formats as io
@@ -20,9 +21,10 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Place new samples in a fitted map."""
     if options.output != "-":
-        io.check_output(Path(options.output))
+        with blaming("-o"):
+            io.check_output(Path(options.output))
     if not options.map.is_file():
         raise io.DataError(f"{options.map}: no such file")
     tsne = TSNE.load(options.map)
     data = read_data(options)
-    write_embedding(options.output, tsne.transform(data.X), data.labels, options.data)
+    write_embedding(options.output, tsne.transform(data.X), data.labels, source=options.data)

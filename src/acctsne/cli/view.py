@@ -5,7 +5,7 @@ import webbrowser
 from pathlib import Path
 
 from acctsne.cli.inputs import add_labels_option, read_embedding
-from acctsne.cli.messages import note
+from acctsne.cli.messages import blaming, note
 from acctsne.cli.outputs import PAGES, check_picture, write_page
 
 
@@ -23,7 +23,8 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the page and show it."""
     page = options.output or options.embedding.with_suffix(".html")
-    check_picture(page, PAGES)
+    with blaming("-o"):
+        check_picture(page, PAGES)
     data = read_embedding(options.embedding, options.labels)
     title = options.title or options.embedding.stem
     write_page(data.X, page, labels=data.labels, title=title)

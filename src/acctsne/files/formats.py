@@ -186,6 +186,7 @@ def write(
     *,
     labels: npt.NDArray[Any] | None = None,
     source: PathLike | None = None,
+    neighbors: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None,
 ) -> None:
     """Write an embedding.
 
@@ -203,6 +204,10 @@ def write(
     source : str or path, default=None
         For h5ad: the h5ad file that was embedded. All it holds is copied, and the embedding is
         added as ``obsm["X_tsne"]``. None makes a file of the embedding alone.
+    neighbors : tuple of two ndarrays of shape (n_samples, n_neighbors), default=None
+        For parquet, arrow and feather: indices and distances of each sample's neighbours, such as
+        :func:`acctsne.nearest_neighbors` finds, as a column `neighbors` of ``{"ids": [...],
+        "distances": [...]}``, which embedding-atlas reads.
 
     Examples
     --------
@@ -217,9 +222,16 @@ def write(
     2,4,b
     """
     path = Path(path)
-    suffix = check_output(path)
+    suffix = check_output(path, neighbors=neighbors is not None)
+    if neighbors is not None:
+        shapes = [np.shape(rows) for rows in neighbors]
+        if len(shapes) != 2 or len({*shapes}) != 1 or len(shapes[0]) != 2 or shapes[0][0] != len(Y):
+            raise ValueError(
+                "neighbors must be indices and distances, both of shape "
+                f"({len(Y)}, n_neighbors); got {', '.join(map(str, shapes))}"
+            )
     with replacing(path) as beside:
-        FORMATS[suffix].write(beside, Y, labels, source)
+        FORMATS[suffix].write(beside, Written(Y, labels, source, neighbors))
 
 
 def known_suffix(path: Path) -> str:
@@ -233,12 +245,17 @@ def known_suffix(path: Path) -> str:
     return suffix
 
 
-def check_output(path: Path, suffixes: Sequence[str] | None = None) -> str:
+def check_output(
+    path: Path, suffixes: Sequence[str] | None = None, *, neighbors: bool = False
+) -> str:
     """Check, before any work is done for it, that a file can be written; return its suffix."""
     suffix = path.suffix.lower()
     allowed = tuple(FORMATS) if suffixes is None else suffixes
+    if neighbors:
+        allowed = tuple(suffix for suffix in allowed if FORMATS[suffix].keeps_neighbors)
     if suffix not in allowed:
-        raise DataError(f"{path}: cannot write {suffix!r}; choose one of {', '.join(allowed)}")
+        what = f"neighbours in {suffix!r}" if neighbors else repr(suffix)
+        raise DataError(f"{path}: cannot write {what}; choose one of {', '.join(allowed)}")
     if not path.parent.is_dir():
         raise DataError(f"{path}: no such folder")
     if path.is_dir():
@@ -247,6 +264,15 @@ def check_output(path: Path, suffixes: Sequence[str] | None = None) -> str:
     if needs is not None:
         require(*needs)
     return suffix
+
+
+class Written(NamedTuple):
+    """What is to be written into a file; a format leaves out what it has no room for."""
+
+    Y: Array
+    labels: Array | None
+    source: PathLike | None
+    neighbors: tuple[Array, Array] | None
 
 
 class Wanted(NamedTuple):
@@ -277,9 +303,9 @@ def _read_npy(path: Path, _: Wanted) -> Data:
         return Data(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _write_npy(beside: Path, Y: Array, _labels: Array | None, _source: PathLike | None) -> None:
+def _write_npy(beside: Path, written: Written) -> None:
     # Not by np.save, whose last write of a small array is not looked at.
-    contiguous = np.ascontiguousarray(Y)
+    contiguous = np.ascontiguousarray(written.Y)
     with open(beside, "wb") as file:
         header = np.lib.format.header_data_from_array_1_0(contiguous)
         np.lib.format.write_array_header_1_0(file, header)
@@ -317,10 +343,12 @@ def _arrays(path: Path) -> dict[str, Array]:
     return members
 
 
-def _write_npz(beside: Path, Y: Array, labels: Array | None, _source: PathLike | None) -> None:
-    more: dict[str, Any] = {} if labels is None else {"label": as_labels(labels)}
+def _write_npz(beside: Path, written: Written) -> None:
+    more: dict[str, Any] = {}
+    if written.labels is not None:
+        more["label"] = as_labels(written.labels)
     with open(beside, "wb") as file:
-        np.savez(file, embedding=Y, **more)
+        np.savez(file, embedding=written.Y, **more)
 
 
 def _read_by(
@@ -342,15 +370,14 @@ def _read_by(
     return read_table
 
 
-def _write_delimited(
-    beside: Path, Y: Array, labels: Array | None, _source: PathLike | None
-) -> None:
+def _write_delimited(beside: Path, written: Written) -> None:
+    delimiter = "\t" if beside.suffix.lower() == ".tsv" else ","
     with open(beside, "w", encoding="utf-8", newline="") as text:
-        write_delimited(text, Y, labels, "\t" if beside.suffix.lower() == ".tsv" else ",")
+        write_delimited(text, written.Y, written.labels, delimiter)
 
 
-def _write_arrow(beside: Path, Y: Array, labels: Array | None, _source: PathLike | None) -> None:
-    write_arrow(beside, Y, labels)
+def _write_arrow(beside: Path, written: Written) -> None:
+    write_arrow(beside, written.Y, written.labels, written.neighbors)
 
 
 def _read_mtx(path: Path, _: Wanted) -> Data:
@@ -358,8 +385,8 @@ def _read_mtx(path: Path, _: Wanted) -> Data:
         return Data(read_matrix_market(path))
 
 
-def _write_mtx(beside: Path, Y: Array, _labels: Array | None, _source: PathLike | None) -> None:
-    write_matrix_market(beside, Y)
+def _write_mtx(beside: Path, written: Written) -> None:
+    write_matrix_market(beside, written.Y)
 
 
 def _only_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> tuple[str, npt.NDArray[Any]]:
@@ -411,7 +438,8 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
     return Data(X) if read is None else Data(X, as_labels(np.asarray(read)), labels)
 
 
-def _write_h5ad(beside: Path, Y: Array, labels: Array | None, source: PathLike | None) -> None:
+def _write_h5ad(beside: Path, written: Written) -> None:
+    Y, labels, source, _ = written
     # Two copies of it and what HDF5 adds: a file of a few numbers takes half a megabyte.
     room = 2 * Y.nbytes + (0 if labels is None else 2 * labels.astype(str).nbytes) + (1 << 20)
     if source is not None and Path(source).suffix == ".h5ad":
@@ -480,14 +508,15 @@ class Format:
     """How files of one kind are read and written."""
 
     read: Callable[[Path, Wanted], Data]
-    write: Callable[[Path, Array, Array | None, PathLike | None], None]
+    write: Callable[[Path, Written], None]
     offers: tuple[str, ...] = ()  # what can be chosen from: "key", "labels", "columns"
     needs: tuple[str, str] | None = None  # a module and the extra that brings it
+    keeps_neighbors: bool = False
 
 
 _TABLE = ("labels", "columns")
 _DELIMITED = Format(_read_by(read_delimited), _write_delimited, _TABLE)
-_ARROW = Format(_read_by(read_arrow), _write_arrow, _TABLE, ("pyarrow", "parquet"))
+_ARROW = Format(_read_by(read_arrow), _write_arrow, _TABLE, ("pyarrow", "parquet"), True)
 FORMATS: dict[str, Format] = {
     ".npy": Format(_read_npy, _write_npy),
     ".npz": Format(_read_npz, _write_npz, ("key", "labels")),

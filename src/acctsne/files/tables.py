@@ -28,6 +28,10 @@ INDEX_NAMES = ("", "Unnamed: 0")
 # Names of the coordinates of an embedding.
 AXES = ("x", "y", "z")
 
+# The column of the data's nearest neighbours, under the name and in the form that embedding-atlas
+# documents: {"ids": [...], "distances": [...]}, with row numbers from 0.
+NEIGHBORS = "neighbors"
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -171,6 +175,8 @@ def read_arrow(path: Path, choice: Choice) -> ReadTable:
         table = require("pyarrow.feather", "parquet").read_table(path)
     # pandas keeps an unnamed index in columns of this name.
     names = [name for name in table.column_names if not name.startswith("__index_level_")]
+    if NEIGHBORS in names and arrow.types.is_struct(table.schema.field(NEIGHBORS).type):
+        names.remove(NEIGHBORS)  # beside a map that we wrote: no part of it
     if not names or table.num_rows == 0:
         raise DataError(f"{path}: the table has no rows or no columns")
     kinds = [table.schema.field(name).type for name in names]
@@ -211,13 +217,31 @@ def write_delimited(
     writer.writerows(zip(*cells, strict=True))
 
 
-def write_arrow(path: Path, Y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
+def write_arrow(
+    path: Path,
+    Y: npt.NDArray[Any],
+    labels: npt.NDArray[Any] | None,
+    neighbors: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None,
+) -> None:
     """Write an embedding as a parquet, arrow or feather file."""
-    table = require("pyarrow", "parquet").table(_embedding_columns(Y, labels))
+    arrow = require("pyarrow", "parquet")
+    columns: dict[str, Any] = _embedding_columns(Y, labels)
+    if neighbors is not None:
+        columns[NEIGHBORS] = arrow.StructArray.from_arrays(
+            [_lists(rows) for rows in neighbors], ["ids", "distances"]
+        )
+    table = arrow.table(columns)
     if path.suffix.lower() == ".parquet":
         require("pyarrow.parquet", "parquet").write_table(table, path)
     else:
         require("pyarrow.feather", "parquet").write_feather(table, path)
+
+
+def _lists(rows: npt.NDArray[Any]) -> Any:
+    """Give a two-dimensional array as a column of lists."""
+    arrow = require("pyarrow", "parquet")
+    ends = np.arange(0, rows.size + 1, rows.shape[1])
+    return arrow.LargeListArray.from_arrays(ends, rows.ravel())
 
 
 def _embedding_columns(
