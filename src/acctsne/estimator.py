@@ -42,7 +42,7 @@ from acctsne.problem import (
     problem_of_data,
 )
 from acctsne.runtime.checks import check_sparse
-from acctsne.runtime.progress import StageTimer, logger, progress_bar, shown_log
+from acctsne.runtime.progress import StageTimer, busy, logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 
 # Fitted attributes that JSON can hold.
@@ -403,7 +403,8 @@ class TSNE(
     ) -> npt.NDArray[Any]:
         timer = StageTimer()
         with shown_log(self.verbose):
-            problem = self._problem(X, fixed)
+            with busy("checking the data", self.verbose):
+                problem = self._problem(X, fixed)
             callbacks = check_callbacks(self.callback)
             samples = problem.given.X if isinstance(problem.given, Samples) else None
             tasks = FitTasks.of(self, X if samples is None else samples)
@@ -464,15 +465,16 @@ class TSNE(
             with timer.stage("knn"):
                 found = self._neighbors(given)
             similarity = Similarity("gaussian", (given.perplexity,))
-            P = joint_probabilities(found, similarity, problem.threads, timer)
+            with busy("affinities", self.verbose):
+                P = joint_probabilities(found, similarity, problem.threads, timer)
         logger.info(
             "affinities in %.2f s (neighbours %.2f s)",
             timer.total(),
             timer.seconds.get("knn", 0.0),
         )
-        with timer.stage("init"):
+        with busy("initial layout", self.verbose), timer.stage("init"):
             layout = self._initial_layout(problem, P, found)
-        with timer.stage("symmetrize"):
+        with busy("optimiser", self.verbose), timer.stage("symmetrize"):
             embedding = Embedding._of(P, layout, problem.engine, problem.threads)
         tangled = embedding._disorder() > TANGLED
         descent = Descent(embedding, found.recall if found else 1.0, tangled)

@@ -24,7 +24,7 @@ from acctsne.files.archive import Contents
 from acctsne.neighbors.nearest import find_neighbors
 from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.runtime.checks import check_layout_dtype
-from acctsne.runtime.progress import StageTimer, logger, shown_log
+from acctsne.runtime.progress import StageTimer, busy, logger, shown_log
 from acctsne.runtime.threads import effective_threads
 
 
@@ -279,7 +279,9 @@ class Affinities(ReadOnly):
             k, metric, metric_params, neighbors, checked_dtype, threads, random, verbose
         )
         with shown_log(verbose):
-            return joint_probabilities(find_neighbors(X, settings), similarity, threads)
+            found = find_neighbors(X, settings)
+            with busy("affinities", verbose):
+                return joint_probabilities(found, similarity, threads)
 
     @classmethod
     def from_neighbors(
@@ -335,7 +337,7 @@ class Affinities(ReadOnly):
         found = check_neighbors(indices, distances, checked_dtype)
         n_samples, n_neighbors = found.indices.shape
         similarity = similarity.reduced_to(n_neighbors, n_samples)
-        with shown_log(verbose):
+        with shown_log(verbose), busy("affinities", verbose):
             return joint_probabilities(found, similarity, threads)
 
     @classmethod
@@ -396,7 +398,7 @@ class Affinities(ReadOnly):
         found = neighbors_in_distances(D, n_neighbors, similarity.usual_neighbors, checked_dtype)
         n_samples, k = found.indices.shape
         reduced = similarity.reduced_to(k, n_samples)
-        with shown_log(verbose):
+        with shown_log(verbose), busy("affinities", verbose):
             return joint_probabilities(found, reduced, threads)
 
     @classmethod

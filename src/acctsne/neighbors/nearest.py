@@ -24,7 +24,7 @@ from acctsne.neighbors.libraries import (
 from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_form, native_metric
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
 from acctsne.runtime.checks import check_sparse
-from acctsne.runtime.progress import logger, progress_bar, shown_log
+from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads, limited_libraries
 
 
@@ -162,9 +162,9 @@ def query_neighbors(
     if native is not None:
         data, asked = dense_if_small(data), dense_if_small(asked)
     if native is None or issparse(data) or issparse(asked):
-        return library_query(
-            data, asked, SearchSettings(n_neighbors, metric, metric_params, threads=threads)
-        )
+        by_library = SearchSettings(n_neighbors, metric, metric_params, threads=threads)
+        with busy("queries", verbose):
+            return library_query(data, asked, by_library)
     dtype = np.result_type(data, asked)
     form = euclidean_form(data.astype(dtype, copy=False), native, "reference")
     query_form = euclidean_form(asked.astype(dtype, copy=False), native, "queries")
@@ -224,7 +224,8 @@ def _nearest_neighbors(
     if native is not None:
         X = dense_if_small(X)
     if native is None or issparse(X):
-        indices, distances, mode, recall = library_neighbors(X, settings)
+        with busy("neighbors", settings.verbose):
+            indices, distances, mode, recall = library_neighbors(X, settings)
         distances = distances.astype(X.dtype, copy=False)
         _log_recall(mode, recall)
         return NearestNeighborsResult(indices, distances, mode, recall), None

@@ -1,10 +1,13 @@
-"""What a user sees while a fit runs: log lines, and a bar on a terminal."""
+"""What a user sees while a fit runs: log lines, and a bar on a terminal or in a notebook."""
 
 import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from threading import Event, Thread
 from time import perf_counter
+from typing import Any
 
 from tqdm import tqdm
 
@@ -46,15 +49,58 @@ def progress_bar(
     description: str, total: int, unit: str, verbose: int
 ) -> Iterator[Callable[[int], None] | None]:
     """Give a function that moves a bar to a count, or None where no bar is to be drawn."""
-    if not verbose or not sys.stderr.isatty():
+    if not _bars_are_seen(verbose):
         yield None
         return
-    with tqdm(total=total, desc=description, unit=unit, leave=False, file=sys.stderr) as bar:
+    with _bar_type()(total=total, desc=description, unit=unit, leave=False, file=sys.stderr) as bar:
 
         def move_to(count: int) -> None:
             bar.update(count - bar.n)
 
         yield move_to
+
+
+@contextmanager
+def busy(description: str, verbose: int) -> Iterator[None]:
+    """Show that a stage without a count is under way, and for how long."""
+    if not _bars_are_seen(verbose):
+        yield
+        return
+    done = Event()
+    with _bar_type()(
+        desc=description, bar_format="{desc}: {elapsed}", leave=False, file=sys.stderr
+    ) as bar:
+
+        def tick() -> None:
+            while not done.wait(1.0):
+                bar.refresh()
+
+        clock = Thread(target=tick, daemon=True)
+        clock.start()
+        try:
+            yield
+        finally:
+            done.set()
+            clock.join()
+
+
+def _bars_are_seen(verbose: int) -> bool:
+    return bool(verbose) and (sys.stderr.isatty() or _in_notebook())
+
+
+def _in_notebook() -> bool:
+    # Whoever runs us in a kernel has imported it.
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def _bar_type() -> Any:
+    """Choose a bar of widgets in a notebook that has them, of characters elsewhere."""
+    if _in_notebook() and find_spec("ipywidgets"):
+        from tqdm.notebook import tqdm as widget_bar
+
+        return widget_bar
+    return tqdm
 
 
 class StageTimer:
