@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -213,3 +214,34 @@ def test_environment_with_a_level_that_cannot_be(level: str) -> None:
     assert last_line.startswith(("ImportError", "ValueError"))
     assert f"'{level}'" in last_line
     assert "baseline" in last_line  # what there is
+
+
+# What the C library and OpenBLAS are told so that they run as on a CPU without AVX and FMA. It has
+# no effect, and the test no force, where they have no faster code to hold back.
+OLDER_CPU = {
+    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-FMA,-AVX512F,-AVX_Usable,-AVX2_Usable,"
+    "-FMA_Usable,-AVX512F_Usable",
+    "OPENBLAS_CORETYPE": "Nehalem",
+}
+MAP_OF_DIGITS = """
+import sys
+from sklearn.datasets import load_digits
+from acctsne import TSNE, nearest_neighbors
+X = load_digits().data[:600] / 7
+found = nearest_neighbors(X, 20)
+for array in (found.indices, found.distances, TSNE(random_state=0).fit_transform(X)):
+    sys.stdout.buffer.write(array.tobytes())
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="x86-64 alone has these")
+def test_baseline_kernels_give_the_same_bits_on_an_older_cpu() -> None:
+    baseline = {**os.environ, "ACCTSNE_SIMD": "baseline"}
+    here, there = (
+        subprocess.run(
+            [sys.executable, "-c", MAP_OF_DIGITS], env=env, capture_output=True, check=True
+        ).stdout
+        for env in (baseline, {**baseline, **OLDER_CPU})
+    )
+    assert len(here) == 600 * (20 * 4 + 20 * 8 + 2 * 4)
+    assert here == there
