@@ -17,7 +17,7 @@ PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 
 .PHONY: demo test docs native-test python-test lint types format asan tsan tidy coverage check-all \
-  benchmark-smoke fuzz soak test-versions clean help
+  benchmark-smoke fuzz fuzz-native soak test-versions clean help
 
 help:
 	@sed -n '1,4p' Makefile
@@ -84,6 +84,22 @@ MINUTES ?= 10
 SEED ?= 0
 fuzz: build/installed
 	$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
+
+# Coverage-guided fuzzing of the native core, each of its fuzzers for so many minutes, two at a time. Needs clang
+# with libFuzzer and its sanitizers (Debian: clang-19 and libclang-rt-19-dev). Corpora grow in build/fuzz/corpus;
+# an input that fails is written beside them.
+FUZZ_CXX ?= $(firstword $(shell command -v clang++-19 clang++-18 clang++-17 clang++-16 clang++))
+FUZZERS := affinities tree restore neighbors
+fuzz-native: $(VENV)/ready
+	CXX=$(FUZZ_CXX) cmake --preset fuzz
+	cmake --build build/fuzz
+	$(MAKE) --jobs 2 --keep-going --output-sync $(FUZZERS:%=fuzz-native-%)
+
+fuzz-native-%:
+	mkdir -p build/fuzz/corpus/$*
+	cd build/fuzz/corpus && UBSAN_OPTIONS=print_stacktrace=1 ../native/fuzz/fuzz_$* $* $(CURDIR)/native/fuzz/corpus/$* \
+	  -max_total_time=$$((60 * $(MINUTES))) -max_len=1024 -len_control=0 -timeout=300 -rss_limit_mb=3000 \
+	  -print_final_stats=1 -verbosity=0 -artifact_prefix=failed-$*-
 
 # Kills and many fits: minutes.
 soak: build/installed

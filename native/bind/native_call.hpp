@@ -6,6 +6,7 @@
 #pragma once
 
 #include "acctsne/parallel.hpp"
+#include "acctsne/require.hpp"
 #include "acctsne/types.hpp"
 
 #include <nanobind/nanobind.h>
@@ -17,7 +18,6 @@
 #include <exception>
 #include <functional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,12 +46,6 @@ nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::vector<std::siz
 template <typename T>
 nb::ndarray<nb::numpy, T> to_numpy(std::span<const T> values, std::vector<std::size_t> shape) {
   return to_numpy(std::vector<T>(values.begin(), values.end()), std::move(shape));
-}
-
-inline void require(bool condition, const char* message) {
-  if (!condition) {
-    throw std::invalid_argument(message);
-  }
 }
 
 // Asked by the thread team every 50 ms: takes the interpreter lock, handles signals, reports

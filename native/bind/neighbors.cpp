@@ -17,6 +17,8 @@ PointSet<Data> point_set(Input2<Data> X, Input2<float> coordinates, Input1<doubl
   require(coordinates.shape(0) == X.shape(0) && squared_norms.shape(0) == X.shape(0) &&
               coordinates.shape(1) >= 1,
           "the projection does not fit the data");
+  require(scale > 0 && scale <= double{std::numeric_limits<Data>::max()},
+          "the scale is not a number of the data's precision");
   return {
       X.data(),
       static_cast<Size>(X.shape(0)),

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -149,29 +148,12 @@ public:
                Input1<PointId> order, Input2<Real> kept, Size iterations, Size relabelled_at,
                double friction, double work) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
-    const auto finite = [](const auto& array) {
-      return std::all_of(array.data(), array.data() + array.size(),
-                         [](Real value) { return std::isfinite(value); });
-    };
     for (const Input2<Real>* array : {&points, &updates, &gains}) {
       require(array->shape(0) == rows_ && array->shape(1) == dims_, "the state does not fit");
-      require(finite(*array), "the state is not finite");
-    }
-    require(finite(mean) && finite(kept), "the state is not finite");
-    require(mean.shape(0) == dims_ && order.shape(0) == rows_, "the state does not fit");
-    require(kept.size() == 0 || (kept.shape(0) == rows_ && kept.shape(1) == dims_),
-            "the state does not fit");
-    std::vector<bool> seen(rows_, false);
-    for (std::size_t i = 0; i < rows_; ++i) {
-      const auto row = static_cast<std::size_t>(order.data()[i]);
-      require(row < rows_ && !seen[row], "the state's order is not a permutation");
-      seen[row] = true;
     }
     const auto copy = [](const auto& array) {
       return std::vector(array.data(), array.data() + array.size());
     };
-    require(friction >= Friction::kLeast && friction <= Friction::kMost && std::isfinite(work),
-            "the state's friction is out of range");
     optimizer_->restore({copy(points),
                          copy(updates),
                          copy(gains),

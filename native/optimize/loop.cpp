@@ -15,6 +15,7 @@
 #include "forces/attractive.hpp"
 #include "forces/edges.hpp"
 #include "forces/repulsive.hpp"
+#include "optimize/check_state.hpp"
 #include "optimize/update.hpp"
 #include "tree/morton.hpp"
 
@@ -94,6 +95,7 @@ public:
   }
 
   void restore(const OptimizerState<Real>& state) override {
+    require_sound(state, layout_.size(), layout_.dims);
     start_layout(layout_, state.points.data(), layout_.size());
     layout_.updates = state.updates;
     layout_.gains = state.gains;
@@ -117,6 +119,11 @@ public:
   void evaluate(ThreadTeam& team) override {
     if (evaluated_at_ == this->iterations()) {
       return;
+    }
+    // A coordinate that is no number makes the mean none. Only a damaged state leads to one, and
+    // from there to nodes of the grid that do not exist.
+    if (!std::ranges::all_of(layout_.mean, [](Real value) { return std::isfinite(value); })) {
+      throw std::domain_error("a position of the layout is not finite");
     }
     relabel_if_due(team);
     const Real* points = layout_.points.data();

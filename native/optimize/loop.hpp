@@ -63,7 +63,8 @@ public:
   // Holds the points where `fixed` (one value a row of P) is not zero; an empty span lets all go.
   virtual void hold(std::span<const std::uint8_t> fixed) = 0;
   virtual OptimizerState<Real> state() = 0;
-  // Goes on from a state of an optimiser with the same P and options.
+  // Goes on from a state of an optimiser with the same P and options. Throws std::invalid_argument,
+  // and changes nothing, if it cannot be one.
   virtual void restore(const OptimizerState<Real>& state) = 0;
   // Forces and Z at the present positions.
   virtual void evaluate(ThreadTeam& team) = 0;

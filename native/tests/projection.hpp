@@ -59,7 +59,8 @@ Frame frame_of(const std::vector<Data>& data, Size features) {
   }
   Frame frame;
   const bool ordinary = largest == 0 || (largest >= 1e-12 && largest <= 1e12);
-  frame.scale = ordinary ? 1 : std::exp2(std::min(-std::floor(std::log2(largest)), 1000.0));
+  const double most = std::numeric_limits<Data>::max_exponent - 2;
+  frame.scale = ordinary ? 1 : std::exp2(std::min(-std::floor(std::log2(largest)), most));
   frame.center.assign(at(features), 0.0);
   for (std::size_t i = 0; i < data.size(); ++i) {
     frame.center[i % at(features)] +=

@@ -612,6 +612,76 @@ TEST(a_restored_state_goes_on_to_the_same_bits) {
   });
 }
 
+TEST(a_state_that_is_none_is_refused) {
+  for_reals([]<typename Real>() {
+    constexpr PointId kRows = 20;
+    const Csr<Real> P = make_joint<Real>(kRows, 3);
+    const std::vector<Real> initial = make_cloud<Real>(Cloud::uniform, kRows, 2);
+    const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {});
+    ThreadTeam team(1);
+    Phase phase;
+    phase.iterations = 3;
+    optimizer->run(phase, team, {});
+    const OptimizerState<Real> good = optimizer->state();
+    const auto is_refused = [&](auto&& damage) {
+      OptimizerState<Real> state = good;
+      damage(state);
+      try {
+        optimizer->restore(state);
+      } catch (const std::invalid_argument&) {
+        CHECK(same_bytes(optimizer->state().points, good.points));
+        CHECK_EQUAL(optimizer->iterations(), Size{3});
+        return true;
+      }
+      return false;
+    };
+    constexpr Real kNaN = std::numeric_limits<Real>::quiet_NaN();
+    CHECK(!is_refused([](auto&) {}));
+    for (const auto member : {&OptimizerState<Real>::points, &OptimizerState<Real>::updates,
+                              &OptimizerState<Real>::gains, &OptimizerState<Real>::mean}) {
+      CHECK(is_refused([&](auto& state) { (state.*member).pop_back(); }));
+      CHECK(is_refused([&](auto& state) { (state.*member)[1] = kNaN; }));
+      CHECK(is_refused([&](auto& state) { (state.*member)[1] = Real(1e30); }));
+    }
+    CHECK(is_refused([](auto& state) { state.kept.resize(3); }));
+    CHECK(is_refused([](auto& state) { state.order.pop_back(); }));
+    CHECK(is_refused([](auto& state) { state.order[0] = state.order[1]; }));
+    CHECK(is_refused([](auto& state) { state.order[0] = -1; }));
+    CHECK(is_refused([](auto& state) { state.order[0] = kRows; }));
+    CHECK(is_refused([](auto& state) { state.iterations = -1; }));
+    CHECK(is_refused([](auto& state) { state.relabelled_at = -2; }));
+    CHECK(is_refused([](auto& state) { state.friction.friction = 0; }));
+    CHECK(is_refused([&](auto& state) { state.friction.work = kNaN; }));
+  });
+}
+
+// A state may be sound and still lead nowhere.
+TEST(a_layout_that_is_no_longer_finite_is_not_gone_on_with) {
+  constexpr Size kRows = 20;
+  const Csr<float> P = make_joint<float>(kRows, 3);
+  const std::vector<float> initial = make_cloud<float>(Cloud::uniform, kRows, 2);
+  for (const Method method : kAllMethods) {
+    const check::Scope scope(name_of(method));
+    const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {method});
+    OptimizerState<float> state = optimizer->state();
+    std::ranges::fill(state.gains, 1e18f);
+    optimizer->restore(state);
+    ThreadTeam team(1);
+    Phase phase;
+    phase.iterations = 5;
+    phase.exaggeration = 1e15;
+    phase.learning_rate = 1e15;
+    phase.rule = StepRule::delta_bar_delta;
+    bool ended = false;
+    try {
+      optimizer->run(phase, team, {});
+    } catch (const std::domain_error&) {
+      ended = true;
+    }
+    CHECK(ended);
+  }
+}
+
 TEST(a_layout_stays_finite_under_brutal_settings) {
   for_reals([]<typename Real>() {
     const Csr<Real> P = make_joint<Real>(300, 10);

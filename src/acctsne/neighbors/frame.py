@@ -131,8 +131,9 @@ def _power_of_two_scale(X: npt.NDArray[Any], pool: ThreadPoolExecutor) -> float:
     largest = max(pool.map(extent, range(0, len(X), BLOCK_ROWS)))
     if largest == 0 or 1e-12 <= largest <= 1e12:
         return 1.0
-    # Subnormal data may need more than a double can say.
-    return float(2.0 ** min(-np.floor(np.log2(largest)), 1000.0))
+    # Subnormal data may need more than a number of its own precision can say.
+    most = np.finfo(X.dtype).maxexp - 2
+    return float(2.0 ** min(-np.floor(np.log2(largest)), most))
 
 
 def _leading_axes(

@@ -38,9 +38,9 @@ def read_state(contents: Contents, n_samples: int, dtype: np.dtype[Any]) -> dict
     state["order"] = contents.array("order", "i4", 1)
     if not np.array_equal(np.sort(state["order"]), np.arange(n_samples)):
         raise ValueError("order is no permutation of the samples")
-    for name in ("iterations", "relabelled_at"):
+    for name, least in (("iterations", 0), ("relabelled_at", -1)):
         state[name] = contents.setting(name, int)
-        if not -1 <= state[name] < 2**62:
+        if not least <= state[name] < 2**62:
             raise ValueError(f"{name} is {state[name]}")
     for name in ("friction", "work"):
         state[name] = float(contents.setting(name, float, int))
