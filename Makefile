@@ -16,7 +16,7 @@ NATIVE_SOURCES := $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' 
 PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 
-.PHONY: demo test docs native-test python-test lint types format asan tsan tidy coverage check-all \
+.PHONY: demo test docs native-test python-test lint types format asan asan-python tsan tidy coverage check-all \
   benchmark-smoke fuzz fuzz-native soak test-versions clean help
 
 help:
@@ -60,8 +60,21 @@ asan tsan: $(VENV)/ready
 	cmake --build build/$@
 	ctest --test-dir build/$@ --output-on-failure
 
+# The tests of what Python hands to the native core, with an extension that watches its memory. Python itself is
+# not instrumented: the sanitizer is loaded before it, and what Python and its packages never free is not told.
+WATCHED_TESTS := $(addprefix tests/test_,$(addsuffix .py,minimal affinities approximate damaged_archives embedding \
+  many_dimensions neighbors query_neighbors sparse_input threads transform tree))
+asan-python: build/installed
+	cmake --preset $@
+	cmake --build build/$@
+	rm -rf build/$@/package && mkdir -p build/$@/package
+	cp -r src/acctsne build/$@/package/ && cp build/$@/_core*.so build/$@/package/acctsne/
+	PYTHONPATH=$(CURDIR)/build/$@/package ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	  $(BIN)/python -m pytest -p no:cacheprovider $(WATCHED_TESTS)
+
 # All that a release is checked by.
-check-all: test docs asan tsan tidy benchmark-smoke
+check-all: test docs asan asan-python tsan tidy benchmark-smoke
 
 tidy: native-test
 	$(BIN)/python -m pip install --quiet --group tidy

@@ -68,7 +68,7 @@ void push_points(Input& input, ThreadTeam& team) {
     options.method = Method::fft;
   }
   options.angle = input.ConsumeFloatingPointInRange<double>(0, 2);
-  options.force_error = input.ConsumeFloatingPointInRange<double>(1e-4, 1);
+  options.force_error = input.ConsumeFloatingPointInRange<double>(0.01, 1);
   if (input.ConsumeBool()) {
     options.output_kernel.exponent = input.ConsumeFloatingPointInRange<double>(0.01, 50);
   }

@@ -165,6 +165,10 @@ void list_sources(const TreeView<Real, Dims>& tree, PointGroup group,
   walk_tree(tree, lower, upper, group, accept, next, list);
 }
 
+// So many points are added up before their sum goes to the total, which keeps rounding small. A
+// multiple of every number of lanes.
+constexpr Size kSummedPoints = 512;
+
 // Adds what is listed, and the group's own points if asked for, to the forces on the points [begin,
 // end) of the group, at most kLanes of them. Returns the sum of their z.
 template <typename Real, int Dims, template <typename> typename Falloff>
@@ -174,9 +178,6 @@ double push_points(const TreeView<Real, Dims>& tree, PointGroup group, Size begi
   using S = Simd<Real>;
   using Vec = typename S::Vec;
   using IntVec = typename S::IntVec;
-  // So many points are added up before their sum goes to the total, which keeps rounding small.
-  constexpr Size kBlock = 512;
-
   Vec y[Dims];
   for (int axis = 0; axis < Dims; ++axis) {
     y[axis] = S::load(tree.axes[axis] + begin);
@@ -207,7 +208,7 @@ double push_points(const TreeView<Real, Dims>& tree, PointGroup group, Size begi
   for (int range = 0; range < list.range_count; ++range) {
     const Size range_end = list.ranges[range].end;
     for (Size j = list.ranges[range].begin; j < range_end;) {
-      const Size block_end = range_end - j > kBlock ? j + kBlock : range_end;
+      const Size block_end = range_end - j > kSummedPoints ? j + kSummedPoints : range_end;
       RepulsionSums<Real, Dims, Falloff> sums;
       for (; j < block_end; ++j) {
         Vec point[Dims];
@@ -310,12 +311,17 @@ double push_position(const TreeView<Real, Dims>& tree, const Real* position,
     }
     for (int range = 0; range < list.range_count; ++range) {
       const PointRange points = list.ranges[range];
-      for (Size j = points.begin; j < points.end; j += kLanes) {
-        Vec point[Dims];
-        for (int axis = 0; axis < Dims; ++axis) {
-          point[axis] = S::load(tree.axes[axis] + j);
+      for (Size j = points.begin; j < points.end;) {
+        const Size block_end = points.end - j > kSummedPoints ? j + kSummedPoints : points.end;
+        Sums block;
+        for (; j < block_end; j += kLanes) {
+          Vec point[Dims];
+          for (int axis = 0; axis < Dims; ++axis) {
+            point[axis] = S::load(tree.axes[axis] + j);
+          }
+          block.add_point(falloff, y, point, lanes < static_cast<typename S::Int>(points.end - j));
         }
-        sums.add_point(falloff, y, point, lanes < static_cast<typename S::Int>(points.end - j));
+        sums.add(block);
       }
     }
     z += static_cast<double>(S::sum(sums.z));

@@ -162,6 +162,28 @@ TEST(field_matches_a_loop_over_the_map) {
   });
 }
 
+// Equal terms are the worst: what rounding does to one of them, it does to all.
+TEST(a_field_of_many_points_loses_none) {
+  constexpr Size kPoints = Size{1} << 21;
+  const std::vector<float> map(at(2 * kPoints), 0.0f);
+  RepulsionOptions options;
+  options.method = Method::barnes_hut;
+  options.angle = 0; // every point counts by itself
+  ThreadTeam team(2);
+  const float position[] = {1.5f, 0.3f};
+  const double q = 1 / (1 + squared(position, map.data(), 2));
+  for_levels([&] {
+    const auto field = make_field(2, map_of<2>(map).map(), options, team);
+    float force[2];
+    CHECK_NEAR(field->at(position, force) / static_cast<double>(kPoints), q, 1e-4 * q);
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      const double expected = q * q * static_cast<double>(position[axis]);
+      CHECK_NEAR(static_cast<double>(force[axis]) / static_cast<double>(kPoints), expected,
+                 1e-4 * expected);
+    }
+  });
+}
+
 TEST(a_batch_gives_each_point_what_it_gets_alone) {
   for_reals_in<1, 2, 3, 5>([]<typename Real, int Dims>() {
     const auto placement = Placement<Real>::template make<Dims>(500, 70);

@@ -42,6 +42,7 @@ from acctsne.problem import (
     problem_of_data,
 )
 from acctsne.runtime.checks import check_sparse
+from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, busy, logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 
@@ -419,7 +420,8 @@ class TSNE(
             resumed = None
             if checkpoint is not None:
                 resumed = checkpoint.open(samples, self.get_params(deep=False), problem.threads)
-            descent, frame = (resumed, None) if resumed else self._start(problem, timer)
+            with room_for(problem.least_memory(), f"A fit of {problem.n_samples} samples"):
+                descent, frame = (resumed, None) if resumed else self._start(problem, timer)
             if checkpoint is None:
                 descent.embedding._release_affinities()
             # For transform(): the data that the map is of, and how it was searched.

@@ -49,6 +49,22 @@ class Problem:
     threads: int
     fixed: npt.NDArray[np.uint8] | None = None  # not 0 for samples that stay where init puts them
 
+    def least_memory(self) -> int:
+        """Estimate the bytes that a fit takes beside its data, from below.
+
+        What the search finds; P as edges, of which there are at least as many, each a column of 16
+        bits and a value, of 16 bits too in single precision; positions, steps, gains,
+        preconditioner and two forces.
+        """
+        real = self.dtype.itemsize
+        layout = 6 * self.n_samples * self.n_components * real
+        if isinstance(self.given, Affinities) or self.given.precomputed:
+            return layout
+        search = self.given.search
+        edge = 4 if real == 4 else 2 + real
+        edges = self.n_samples * search.n_neighbors * edge
+        return search.least_memory(self.n_samples) + edges + layout
+
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Check those parameters of an estimator that scikit-learn's constraints cannot."""

@@ -24,6 +24,7 @@ from acctsne.files.archive import Contents
 from acctsne.neighbors.nearest import find_neighbors
 from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.runtime.checks import check_layout_dtype
+from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, busy, logger, shown_log
 from acctsne.runtime.threads import effective_threads
 
@@ -278,7 +279,9 @@ class Affinities(ReadOnly):
         settings = SearchSettings(
             k, metric, metric_params, neighbors, checked_dtype, threads, random, verbose
         )
-        with shown_log(verbose):
+        n_samples = X.shape[0]
+        room = room_for(settings.least_memory(n_samples), f"{k} neighbours of {n_samples} samples")
+        with shown_log(verbose), room:
             found = find_neighbors(X, settings)
             with busy("affinities", verbose):
                 return joint_probabilities(found, similarity, threads)

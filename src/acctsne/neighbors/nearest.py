@@ -24,6 +24,7 @@ from acctsne.neighbors.libraries import (
 from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_form, native_metric
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
 from acctsne.runtime.checks import check_sparse
+from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads, limited_libraries
 
@@ -116,7 +117,9 @@ def nearest_neighbors(
         check_random_state(random_state),
         verbose,
     )
-    with shown_log(verbose):
+    n_samples = data.shape[0]
+    needed = settings.least_memory(n_samples)
+    with shown_log(verbose), room_for(needed, f"{n_neighbors} neighbours of {n_samples} samples"):
         return _nearest_neighbors(data, settings)[0]
 
 

@@ -35,6 +35,10 @@ class SearchSettings:
         """Whether distances are computed in double precision."""
         return self.dtype == np.float64
 
+    def least_memory(self, n_samples: int) -> int:
+        """Return the bytes of indices and distances, or of the probabilities in their place."""
+        return n_samples * self.n_neighbors * (4 + self.dtype.itemsize)
+
 
 @dataclass
 class Neighbors:

@@ -1,0 +1,102 @@
+"""Whether there is room for what is about to be computed, and a sentence where there is not.
+
+Only what can never fit is refused beforehand: the least that a computation takes is held against
+the limits themselves, not against what happens to be free at the moment.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+if sys.platform != "win32":
+    import resource
+
+# Less is not worth looking for limits.
+SMALL = 2**26
+
+ADVICE = "Fewer samples, fewer neighbours (a smaller perplexity) or float32 need less"
+
+PROC = Path("/proc")
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+@contextmanager
+def room_for(needed: int, what: str) -> Iterator[None]:
+    """Raise MemoryError if so many bytes more cannot be had, or if memory runs out on the way."""
+    if needed > SMALL:
+        for limit, left in _left():
+            if needed > left:
+                raise MemoryError(
+                    f"{what} needs at least {_size(needed)} of memory, and {limit} leaves "
+                    f"{_size(left)}. {ADVICE}"
+                )
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(
+            f"{what} needs at least {_size(needed)} of memory, and it ran out. {ADVICE}"
+        ) from error
+
+
+def _left() -> Iterator[tuple[str, int]]:
+    """Tell for each limit that there is how many bytes this process could still get."""
+    mapped, resident = _used()
+    if sys.platform != "win32":
+        address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if address_space != resource.RLIM_INFINITY:
+            yield "the limit of the address space (ulimit -v)", max(address_space - mapped, 0)
+    for limit in _cgroup_limits():
+        yield "the limit of the container (cgroup)", max(limit - resident, 0)
+    machine = _machine()
+    if machine is not None:
+        yield "the machine", max(machine - resident, 0)
+
+
+def _used() -> tuple[int, int]:
+    """Return the bytes that this process has mapped, and those of them that are in memory."""
+    try:
+        mapped, resident = (PROC / "self/statm").read_text().split()[:2]
+    except OSError:
+        return 0, 0
+    page = os.sysconf("SC_PAGE_SIZE")
+    return int(mapped) * page, int(resident) * page
+
+
+def _cgroup_limits() -> Iterator[int]:
+    """Return the memory limits of this process' control group and of those above it."""
+    try:
+        groups = (PROC / "self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for group in groups:
+        _, controllers, path = group.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        root = CGROUPS / controllers
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        folder = root / path.lstrip("/")
+        for place in (folder, *folder.parents):
+            try:
+                text = (place / name).read_text().strip()
+            except OSError:
+                text = "max"
+            if text.isdecimal():
+                yield int(text)
+            if place == root:
+                break
+
+
+def _machine() -> int | None:
+    """Return the machine's memory with what it can swap out."""
+    try:
+        lines = (PROC / "meminfo").read_text().splitlines()
+        sizes = {name: int(rest.split()[0]) for name, rest in (line.split(":") for line in lines)}
+        return 1024 * (sizes["MemTotal"] + sizes["SwapTotal"])
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
