@@ -356,6 +356,22 @@ def test_score(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "100 points for the 150 samples" in failure(capsys, "score", "data.npy", "few.npy")
 
 
+def test_score_by_point(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embed", "data.npz", "-o", "map.csv", *FAST]) == 0
+    arguments = ["score", "data.npy", "map.csv", "--perplexity", "20", "--json"]
+    assert main([*arguments, "--by-point", "points.csv"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    expected = quality.report(np.load("data.npy"), io.read("map.csv").X, perplexity=20)
+    assert figures["trustworthiness_10"] == pytest.approx(
+        expected.means["trustworthiness_10"], abs=1e-6
+    )
+    header, *rows = Path("points.csv").read_text().splitlines()
+    assert header.split(",") == list(expected.columns())
+    assert float(rows[3].split(",")[0]) == pytest.approx(expected.kept[3, 0])
+    assert len(rows) == 150
+    assert "cannot write '.png'" in failure(capsys, *arguments, "--by-point", "points.png")
+
+
 def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

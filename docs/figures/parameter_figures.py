@@ -36,7 +36,7 @@ def row_of_maps(name: str, data: Path, fits: Iterable[tuple[str, TSNE]], *, kl: 
     for ax, (title, tsne) in zip(figure.subplots(1, len(fits)), fits, strict=True):
         Y = tsne.fit_transform(X)
         if kl:
-            figures = f"KL divergence {quality.exact_kl(X, Y, tsne.perplexity):.3f}"
+            figures = f"KL divergence {quality.exact_kl(X, Y, float(tsne.perplexity)):.3f}"
         else:
             figures = f"10-NN kept {quality.neighbor_preservation(X, Y):.1%}"
         plot.scatter(Y, y, ax=ax, names=False, legend=False)

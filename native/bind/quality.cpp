@@ -4,6 +4,7 @@
 #include "forces/repulsive.hpp"
 #include "forces/repulsive_exact.hpp"
 #include "quality/exact_kl.hpp"
+#include "quality/ranks.hpp"
 
 #include <algorithm>
 
@@ -83,6 +84,67 @@ double exact_kl_of(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<doubl
   return kl;
 }
 
+nb::ndarray<nb::numpy, double> kl_by_point_of(Input1<EdgeId> offsets, Input1<PointId> columns,
+                                              Input1<double> values, Input2<double> Y,
+                                              const OutputKernel& output_kernel, double z,
+                                              int threads) {
+  require(Y.shape(1) >= 1, "an embedding has at least 1 dimension");
+  const CsrView<double> P = csr_of(offsets, columns, values, Y.shape(0));
+  std::vector<double> shares;
+  run_native(threads, [&](ThreadTeam& team) {
+    shares = kl_by_point(P, Y.data(), static_cast<int>(Y.shape(1)), output_kernel, z, team);
+  });
+  return to_numpy(std::move(shares), {Y.shape(0)});
+}
+
+// Ranks in X of the points that are asked for; see quality/ranks.hpp.
+template <typename Real>
+nb::tuple rank_penalties_of(Input2<Real> X, Input2<PointId> nearest, Input2<PointId> asked,
+                            Input1<Size> sizes, Input1<PointId> references, int threads,
+                            const nb::object& progress) {
+  const std::size_t rows = X.shape(0);
+  const std::span<const Size> k(sizes.data(), sizes.shape(0));
+  const std::span<const PointId> sample(references.data(), references.shape(0));
+  const auto is_row = [rows](PointId i) { return i >= 0 && static_cast<std::size_t>(i) < rows; };
+  const auto all_rows = [&](const PointId* ids, std::size_t count) {
+    return std::all_of(ids, ids + count, is_row);
+  };
+  require(nearest.shape(0) == rows && asked.shape(0) == rows, "neighbours do not fit the data");
+  require(all_rows(nearest.data(), nearest.size()) && all_rows(asked.data(), asked.size()) &&
+              all_rows(sample.data(), sample.size()),
+          "a neighbour or a reference is out of range");
+  const auto most = static_cast<Size>(std::min(nearest.shape(1), asked.shape(1)));
+  require(!k.empty() &&
+              std::all_of(k.begin(), k.end(), [most](Size n) { return n >= 1 && n <= most; }),
+          "a neighbourhood is larger than what is known");
+  std::atomic<Size> done{0};
+  PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
+  const RankRequest<Real> request{X.data(),
+                                  static_cast<Size>(rows),
+                                  static_cast<Size>(X.shape(1)),
+                                  nearest.data(),
+                                  static_cast<Size>(nearest.shape(1)),
+                                  asked.data(),
+                                  static_cast<Size>(asked.shape(1)),
+                                  k,
+                                  sample,
+                                  &done};
+  Ranks ranks;
+  run_native(threads, poll, [&](ThreadTeam& team) { ranks = rank_penalties(request, team); });
+  const std::vector<std::size_t> shape{rows, k.size()};
+  return nb::make_tuple(to_numpy(std::move(ranks.kept), shape),
+                        to_numpy(std::move(ranks.penalties), shape),
+                        to_numpy(std::move(ranks.variances), shape),
+                        to_numpy(std::move(ranks.by_reference), {sample.size(), k.size()}));
+}
+
+template <typename Real>
+void bind_ranks(nb::module_& m) {
+  m.def("rank_penalties", &rank_penalties_of<Real>, "X"_a.noconvert(), "nearest"_a.noconvert(),
+        "asked"_a.noconvert(), "sizes"_a.noconvert(), "references"_a.noconvert(), "threads"_a,
+        "progress"_a.none() = nb::none());
+}
+
 template <typename Real>
 void bind_forces(nb::module_& m) {
   m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
@@ -95,8 +157,12 @@ void bind_forces(nb::module_& m) {
 void bind_quality(nb::module_& m) {
   bind_forces<float>(m);
   bind_forces<double>(m);
+  bind_ranks<float>(m);
+  bind_ranks<double>(m);
   m.def("exact_kl", &exact_kl_of, "offsets"_a.noconvert(), "columns"_a.noconvert(),
         "values"_a.noconvert(), "Y"_a.noconvert(), "output_kernel"_a, "threads"_a);
+  m.def("kl_by_point", &kl_by_point_of, "offsets"_a.noconvert(), "columns"_a.noconvert(),
+        "values"_a.noconvert(), "Y"_a.noconvert(), "output_kernel"_a, "z"_a, "threads"_a);
 }
 
 } // namespace acctsne

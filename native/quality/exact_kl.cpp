@@ -13,27 +13,43 @@ namespace {
 
 constexpr Size kRowsPerChunk = 256;
 
-// Sum of p (log p + exponent log(1 + d^2)) over the entries of rows [begin, end).
-double row_terms(const CsrView<double>& P, const double* u, int dims, double exponent, Size begin,
-                 Size end) {
-  double sum = 0;
-  for (Size i = begin; i < end; ++i) {
-    const auto row = static_cast<std::size_t>(i);
-    for (EdgeId e = P.offsets[row]; e < P.offsets[row + 1]; ++e) {
-      const double p = P.values[static_cast<std::size_t>(e)];
-      if (!(p > 0)) {
-        continue;
-      }
-      const Size j = P.columns[static_cast<std::size_t>(e)];
-      double d2 = 0;
-      for (int axis = 0; axis < dims; ++axis) {
-        const double difference = u[i * dims + axis] - u[j * dims + axis];
-        d2 += difference * difference;
-      }
-      sum += p * (std::log(p) + exponent * std::log1p(d2));
+// Of one row of P: the sum of p (log p + exponent log(1 + d^2)), and that of p.
+struct RowSums {
+  double terms = 0;
+  double mass = 0;
+};
+
+RowSums row_sums(const CsrView<double>& P, const double* u, int dims, double exponent, Size i) {
+  RowSums sums;
+  const auto row = static_cast<std::size_t>(i);
+  for (EdgeId e = P.offsets[row]; e < P.offsets[row + 1]; ++e) {
+    const double p = P.values[static_cast<std::size_t>(e)];
+    if (!(p > 0)) {
+      continue;
     }
+    const Size j = P.columns[static_cast<std::size_t>(e)];
+    double d2 = 0;
+    for (int axis = 0; axis < dims; ++axis) {
+      const double difference = u[i * dims + axis] - u[j * dims + axis];
+      d2 += difference * difference;
+    }
+    sums.terms += p * (std::log(p) + exponent * std::log1p(d2));
+    sums.mass += p;
   }
-  return sum;
+  return sums;
+}
+
+std::vector<double> in_unit(const double* positions, Size count, const OutputKernel& kernel) {
+  std::vector<double> u(positions, positions + count);
+  for (double& value : u) {
+    value /= kernel.unit();
+  }
+  return u;
+}
+
+// Z of points that flew apart may vanish.
+double log_of(double z) {
+  return std::log(std::max(z, 1e-300));
 }
 
 } // namespace
@@ -41,10 +57,7 @@ double row_terms(const CsrView<double>& P, const double* u, int dims, double exp
 double exact_kl(const CsrView<double>& P, const double* positions, int dims,
                 const OutputKernel& output_kernel, ThreadTeam& team) {
   const auto rows = static_cast<Size>(P.offsets.size()) - 1;
-  std::vector<double> u(positions, positions + rows * dims);
-  for (double& value : u) {
-    value /= output_kernel.unit();
-  }
+  const std::vector<double> u = in_unit(positions, rows * dims, output_kernel);
   ExactRepulsion<double> all_pairs(dims, output_kernel.exponent);
   std::vector<double> unused(u.size());
   const double z =
@@ -52,12 +65,27 @@ double exact_kl(const CsrView<double>& P, const double* positions, int dims,
 
   std::vector<double> partials(static_cast<std::size_t>(chunk_count(rows, kRowsPerChunk)));
   parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {
-    partials[static_cast<std::size_t>(begin / kRowsPerChunk)] =
-        row_terms(P, u.data(), dims, output_kernel.exponent, begin, end);
+    for (Size i = begin; i < end; ++i) {
+      partials[static_cast<std::size_t>(begin / kRowsPerChunk)] +=
+          row_sums(P, u.data(), dims, output_kernel.exponent, i).terms;
+    }
   });
   const double terms = std::accumulate(partials.begin(), partials.end(), 0.0);
-  // Z of points that flew apart may vanish; a divergence below zero is one of rounding.
-  return std::max(0.0, terms + std::log(std::max(z, 1e-300)));
+  return std::max(0.0, terms + log_of(z)); // below zero it is one of rounding
+}
+
+std::vector<double> kl_by_point(const CsrView<double>& P, const double* positions, int dims,
+                                const OutputKernel& output_kernel, double z, ThreadTeam& team) {
+  const Size rows = P.rows();
+  const std::vector<double> u = in_unit(positions, rows * dims, output_kernel);
+  std::vector<double> shares(static_cast<std::size_t>(rows));
+  parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {
+    for (Size i = begin; i < end; ++i) {
+      const RowSums sums = row_sums(P, u.data(), dims, output_kernel.exponent, i);
+      shares[static_cast<std::size_t>(i)] = sums.terms + sums.mass * log_of(z);
+    }
+  });
+  return shares;
 }
 
 } // namespace acctsne

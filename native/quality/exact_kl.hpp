@@ -5,11 +5,17 @@
 #include "acctsne/parallel.hpp"
 #include "forces/output_kernel.hpp"
 
+#include <vector>
+
 namespace acctsne {
 
 // sum p log(p / q) over the pairs with p > 0, with Z over all pairs, everything in double.
 // `positions` is P.rows() x dims. Shares nothing with the optimiser but the sum over all pairs.
 double exact_kl(const CsrView<double>& P, const double* positions, int dims,
                 const OutputKernel& output_kernel, ThreadTeam& team);
+
+// The part of it that each row of P adds, with Z as given: they sum to the divergence.
+std::vector<double> kl_by_point(const CsrView<double>& P, const double* positions, int dims,
+                                const OutputKernel& output_kernel, double z, ThreadTeam& team);
 
 } // namespace acctsne

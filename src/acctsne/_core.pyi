@@ -74,6 +74,29 @@ def query_neighbors(
     threads: int,
     progress: Progress = None,
 ) -> tuple[npt.NDArray[np.int32], Reals]: ...
+def sparse_neighbors(
+    offsets: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: Reals,
+    n_features: int,
+    metric: str,
+    n_neighbors: int,
+    threads: int,
+    progress: Progress = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]: ...
+def sparse_query_neighbors(
+    offsets: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: Reals,
+    query_offsets: npt.NDArray[np.int64],
+    query_columns: npt.NDArray[np.int32],
+    query_values: Reals,
+    n_features: int,
+    metric: str,
+    n_neighbors: int,
+    threads: int,
+    progress: Progress = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]: ...
 def search_perplexity(
     squared_distances: Reals, perplexity: float, threads: int
 ) -> tuple[Reals, npt.NDArray[np.float64], npt.NDArray[np.float64], int]: ...
@@ -99,6 +122,29 @@ def exact_kl(
     output_kernel: OutputKernel,
     threads: int,
 ) -> float: ...
+def kl_by_point(
+    offsets: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float64],
+    Y: npt.NDArray[np.float64],
+    output_kernel: OutputKernel,
+    z: float,
+    threads: int,
+) -> npt.NDArray[np.float64]: ...
+def rank_penalties(
+    X: Reals,
+    nearest: npt.NDArray[np.int32],
+    asked: npt.NDArray[np.int32],
+    sizes: npt.NDArray[np.int64],
+    references: npt.NDArray[np.int32],
+    threads: int,
+    progress: Progress = None,
+) -> tuple[
+    npt.NDArray[np.int32],
+    npt.NDArray[np.float64],
+    npt.NDArray[np.float64],
+    npt.NDArray[np.int64],
+]: ...
 def build_tree(Y: Reals, threads: int) -> dict[str, Any]: ...
 def place(
     map: Reals,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from acctsne import quality
 from acctsne.cli.inputs import add_reading_options, read_data, read_embedding
-from acctsne.cli.messages import report
+from acctsne.cli.messages import note, report
 from acctsne.files import formats as io
 
 
@@ -17,12 +17,17 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--perplexity", type=float, default=30.0, help="default: 30")
     command.add_argument("--neighbors", type=int, default=10, help="compared; default: 10")
     command.add_argument("--method", default="auto", help="whose force error; default: auto")
+    command.add_argument(
+        "--by-point", type=Path, metavar="CSV", help="write what is known of every point"
+    )
     command.add_argument("--threads", type=int, default=None, help="default: all cores")
     command.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the referee's table."""
+    if options.by_point is not None:
+        io.check_output(options.by_point, (".csv",))
     data = read_data(options)
     embedding = read_embedding(options.embedding, None)
     Y = embedding.X
@@ -42,4 +47,9 @@ def run(options: argparse.Namespace) -> None:
         figures[f"{k}-neighbour label agreement"] = quality.label_agreement(
             Y, labels, k, n_jobs=jobs
         )
+    if options.by_point is not None:
+        found = quality.report(data.X, Y, perplexity=options.perplexity, n_jobs=jobs)
+        found.to_csv(options.by_point)
+        figures |= found.means
+        note(f"wrote {options.by_point}")
     report({name: round(figure, 6) for name, figure in figures.items()}, options.json)

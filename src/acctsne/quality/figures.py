@@ -1,9 +1,4 @@
-"""The referee: how good an embedding is, whoever made it.
-
-Reported KL divergences of different packages are not comparable: each uses its own approximate sum
-Z, some count self terms, some report exaggerated values. The figures here are exact and take
-nothing from the optimiser: exact neighbours, all pairs, double precision.
-"""
+"""Figures of a whole embedding."""
 
 from typing import Any
 
@@ -21,15 +16,6 @@ from acctsne.neighbors.euclidean import exact_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.runtime.checks import check_layout_dtype, check_sparse
 from acctsne.runtime.threads import effective_threads
-
-__all__ = [
-    "affinities",
-    "exact_kl",
-    "exact_z",
-    "force_error",
-    "label_agreement",
-    "neighbor_preservation",
-]
 
 
 def affinities(
@@ -59,7 +45,7 @@ def affinities(
     >>> round(float(P.sum()), 6)
     1.0
     """
-    X = _check_data(X)
+    X = check_data(X)
     if not 0 < perplexity < len(X):
         raise ValueError(f"perplexity must be between 0 and n_samples ({len(X)}); got {perplexity}")
     threads = effective_threads(n_jobs)
@@ -93,7 +79,7 @@ def exact_z(Y: npt.ArrayLike, *, dof: Dof = 1.0, n_jobs: int | None = None) -> f
     >>> quality.exact_z([[0.0, 0.0], [1.0, 0.0]])
     1.0
     """
-    Y = _check_embedding(Y)
+    Y = check_embedding(Y)
     kernel = check_dof(dof, Y.shape[1], "exact_z")
     rows = np.arange(len(Y), dtype=np.int32)
     return float(_core.exact_repulsion(Y, rows, effective_threads(n_jobs), kernel)[1].sum())
@@ -139,7 +125,7 @@ def exact_kl(
     >>> bool(quality.exact_kl(X, X[:, :2], perplexity=5) > 0)
     True
     """
-    Y = _check_embedding(Y)
+    Y = check_embedding(Y)
     kernel = check_dof(dof, Y.shape[1], "exact_kl")
     if P is None:
         matrix = affinities(X, perplexity, n_jobs=n_jobs)
@@ -199,7 +185,7 @@ def force_error(
     >>> quality.force_error(Y, "exact") < 1e-5
     True
     """
-    Y = _check_embedding(Y)
+    Y = check_embedding(Y)
     threads = effective_threads(n_jobs)
     layout = np.ascontiguousarray(Y, dtype=check_layout_dtype(dtype))
     if method not in METHODS:
@@ -246,8 +232,8 @@ def neighbor_preservation(
     >>> quality.neighbor_preservation(X, 3 * X, n_neighbors=5)
     1.0
     """
-    X = _check_data(X)
-    Y = _check_embedding(Y)
+    X = check_data(X)
+    Y = check_embedding(Y)
     check_consistent_length(X, Y)
     in_data = _neighbor_indices(X, n_neighbors, n_jobs)
     in_map = _neighbor_indices(Y, n_neighbors, n_jobs)
@@ -281,7 +267,7 @@ def label_agreement(
     >>> quality.label_agreement([[0.0], [1.0], [8.0], [9.0]], ["a", "a", "b", "b"], n_neighbors=1)
     1.0
     """
-    Y = _check_embedding(Y)
+    Y = check_embedding(Y)
     names, coded = np.unique(np.asarray(labels), return_inverse=True)
     check_consistent_length(Y, coded)
     neighbors = _neighbor_indices(Y, n_neighbors, n_jobs)
@@ -290,14 +276,16 @@ def label_agreement(
     return float((votes.argmax(axis=1) == coded).mean())
 
 
-def _check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
+def check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Check rows of dense data; whatever is not float32 becomes float64."""
     checked: npt.NDArray[Any] = check_array(
         X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2, input_name="X"
     )
     return checked
 
 
-def _check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Check the points of a map."""
     checked: npt.NDArray[np.float64] = check_array(
         Y, dtype=np.float64, order="C", ensure_min_samples=2, input_name="Y"
     )
