@@ -2,6 +2,7 @@
 #include "bind/native_call.hpp"
 #include "neighbors/approximate.hpp"
 #include "neighbors/exact.hpp"
+#include "neighbors/sparse.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -93,6 +94,73 @@ nb::tuple of_queries(Input2<Data> X, Input2<float> coordinates, Input1<double> s
       [&](const auto& request, ThreadTeam& team) { exact_neighbors(request, asked, team); });
 }
 
+SparseMetric sparse_metric(const std::string& name) {
+  require(name == "euclidean" || name == "cosine" || name == "correlation", "an unknown metric");
+  return name == "euclidean" ? SparseMetric::euclidean
+         : name == "cosine"  ? SparseMetric::cosine
+                             : SparseMetric::correlation;
+}
+
+// Rows of a sparse matrix with so many columns, which must ascend within each row.
+template <typename Data>
+CsrView<Data> sparse_rows(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Data> values,
+                          Size features) {
+  const auto edges = static_cast<EdgeId>(columns.shape(0));
+  require(offsets.shape(0) >= 2 && columns.shape(0) == values.shape(0), "no data");
+  const std::span<const EdgeId> starts(offsets.data(), offsets.shape(0));
+  require(starts.front() == 0 && starts.back() == edges &&
+              std::is_sorted(starts.begin(), starts.end()),
+          "offsets do not fit the columns");
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    PointId before = -1;
+    for (EdgeId e = starts[i]; e < starts[i + 1]; ++e) {
+      const PointId column = columns.data()[e];
+      require(column > before && column < features, "columns are out of range or out of order");
+      before = column;
+    }
+  }
+  return {starts, {columns.data(), columns.shape(0)}, {values.data(), values.shape(0)}};
+}
+
+template <typename Data, typename Search>
+nb::tuple run_sparse(const CsrView<Data>& points, Size features, const std::string& metric,
+                     Size queries, Size k, int threads, const nb::object& progress,
+                     const Search& search) {
+  std::vector<PointId> indices(static_cast<std::size_t>(queries * k));
+  std::vector<double> distances(indices.size());
+  std::atomic<Size> done{0};
+  PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
+  const SparseRequest<Data> request{
+      points, features, sparse_metric(metric), k, indices.data(), distances.data(), &done};
+  run_native(threads, poll, [&](ThreadTeam& team) { search(request, team); });
+  const std::vector<std::size_t> shape{static_cast<std::size_t>(queries),
+                                       static_cast<std::size_t>(k)};
+  return nb::make_tuple(to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape));
+}
+
+template <typename Data>
+nb::tuple sparse_nearest(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Data> values,
+                         Size features, const std::string& metric, Size k, int threads,
+                         const nb::object& progress) {
+  const CsrView<Data> points = sparse_rows(offsets, columns, values, features);
+  require(k >= 1 && k < points.rows(), "n_neighbors must be in [1, n_samples - 1]");
+  return run_sparse(points, features, metric, points.rows(), k, threads, progress,
+                    [](const auto& request, ThreadTeam& team) { sparse_neighbors(request, team); });
+}
+
+template <typename Data>
+nb::tuple sparse_of_queries(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Data> values,
+                            Input1<EdgeId> query_offsets, Input1<PointId> query_columns,
+                            Input1<Data> query_values, Size features, const std::string& metric,
+                            Size k, int threads, const nb::object& progress) {
+  const CsrView<Data> points = sparse_rows(offsets, columns, values, features);
+  const CsrView<Data> asked = sparse_rows(query_offsets, query_columns, query_values, features);
+  require(k >= 1 && k <= points.rows(), "n_neighbors must be in [1, n_samples]");
+  return run_sparse(
+      points, features, metric, asked.rows(), k, threads, progress,
+      [&](const auto& request, ThreadTeam& team) { sparse_neighbors(request, asked, team); });
+}
+
 template <typename Data>
 void bind_neighbors_of(nb::module_& m) {
   m.def("nearest_neighbors", &nearest<Data>, "X"_a.noconvert(), "coordinates"_a.noconvert(),
@@ -105,6 +173,13 @@ void bind_neighbors_of(nb::module_& m) {
         "squared_norms"_a.noconvert(), "scale"_a, "queries"_a.noconvert(),
         "query_coordinates"_a.noconvert(), "query_norms"_a.noconvert(), "n_neighbors"_a,
         "in_double"_a, "threads"_a, "progress"_a.none() = nb::none());
+  m.def("sparse_neighbors", &sparse_nearest<Data>, "offsets"_a.noconvert(), "columns"_a.noconvert(),
+        "values"_a.noconvert(), "n_features"_a, "metric"_a, "n_neighbors"_a, "threads"_a,
+        "progress"_a.none() = nb::none());
+  m.def("sparse_query_neighbors", &sparse_of_queries<Data>, "offsets"_a.noconvert(),
+        "columns"_a.noconvert(), "values"_a.noconvert(), "query_offsets"_a.noconvert(),
+        "query_columns"_a.noconvert(), "query_values"_a.noconvert(), "n_features"_a, "metric"_a,
+        "n_neighbors"_a, "threads"_a, "progress"_a.none() = nb::none());
 }
 
 } // namespace

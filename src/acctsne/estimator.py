@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, joint_probabilities
-from acctsne.affinities.similarity import Similarity
+from acctsne.affinities.similarity import PERPLEXITY_WORDS, listed
 from acctsne.compat.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from acctsne.compat.scikit_learn import VALID_METRICS, Interval, StrOptions, fit_context
 from acctsne.embedding.arguments import check_callbacks
@@ -67,9 +67,11 @@ class TSNE(
     n_components : int, default=2
         Dimension of the embedding. More than three need all pairs, method "auto" or "exact".
 
-    perplexity : float, default=30.0
+    perplexity : float, "auto" or "multiscale", default=30.0
         The effective number of neighbours of each sample; usually between 5 and 50. Must be
-        less than the number of samples.
+        less than the number of samples. "auto" is 30, or an eighth of the number of samples if that
+        is less. "multiscale" is the mean of affinities of two perplexities, that of "auto" and a
+        hundredth of the number of samples, up to 500; up to 3000 samples it is "auto".
 
     early_exaggeration : float, default=12.0
         Factor on the attractive forces in the first phase, which forms the clusters. It fades to 1,
@@ -252,7 +254,10 @@ class TSNE(
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ENGINE_CONSTRAINTS,
-        "perplexity": [Interval(Real, 0, None, closed="neither")],
+        "perplexity": [
+            StrOptions(set(PERPLEXITY_WORDS)),
+            Interval(Real, 0, None, closed="neither"),
+        ],
         "early_exaggeration": [Interval(Real, 1, None, closed="left")],
         "learning_rate": [
             StrOptions({"auto"}),
@@ -297,7 +302,7 @@ class TSNE(
         self,
         n_components: int = 2,
         *,
-        perplexity: float = 30.0,
+        perplexity: float | str = 30.0,
         early_exaggeration: float = 12.0,
         learning_rate: PerPhase = "auto",
         max_iter: int = 1000,
@@ -466,9 +471,10 @@ class TSNE(
         else:
             with timer.stage("knn"):
                 found = self._neighbors(given)
-            similarity = Similarity("gaussian", (given.perplexity,))
+            if isinstance(self.perplexity, str):
+                logger.info("perplexity %s", listed(given.similarity.perplexities))
             with busy("affinities", self.verbose):
-                P = joint_probabilities(found, similarity, problem.threads, timer)
+                P = joint_probabilities(found, given.similarity, problem.threads, timer)
         logger.info(
             "affinities in %.2f s (neighbours %.2f s)",
             timer.total(),
@@ -486,7 +492,9 @@ class TSNE(
         search = samples.search
         if samples.precomputed:
             # A Gaussian over no more neighbours than the perplexity could only be flat.
-            least = min(search.n_neighbors, int(np.ceil(samples.perplexity)) + 1)
+            least = min(
+                search.n_neighbors, int(np.ceil(max(samples.similarity.perplexities))) + 1
+            )
             pair = graph_neighbors(samples.X, search.n_neighbors, least)
             return squared(*pair, search.dtype)
         find = find_all_pairs if self.method == "exact" else find_neighbors

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_non_negative
 
 from acctsne.affinities.affinities import Affinities
+from acctsne.affinities.similarity import Similarity, perplexities_for
 from acctsne.compat.scikit_learn import Interval
 from acctsne.embedding.arguments import check_fixed
 from acctsne.forces.engine import Engine, check_method
@@ -27,7 +28,7 @@ class Samples:
     """Data whose neighbours and affinities are still to be found."""
 
     X: Any  # dense C-contiguous array, CSR matrix, or square distances if precomputed
-    perplexity: float
+    similarity: Similarity
     search: SearchSettings
 
     @property
@@ -93,15 +94,11 @@ def problem_of_data(parameters: Mapping[str, Any], X: Any, fixed: Any = None) ->
     metric, method, init = parameters["metric"], parameters["method"], parameters["init"]
     if isinstance(metric, str) and metric == "precomputed":
         _check_distances(X, init, method)
-    perplexity = float(parameters["perplexity"])
-    if perplexity >= n_samples:
-        raise ValueError(
-            f"perplexity ({parameters['perplexity']}) must be less than n_samples ({n_samples})"
-        )
+    similarity = _similarity(parameters["perplexity"], n_samples)
     all_pairs = method == "exact"
     from_components = isinstance(init, str) and init == "pca"
     search = SearchSettings(
-        n_neighbors=n_samples - 1 if all_pairs else min(n_samples - 1, int(3.0 * perplexity + 1)),
+        n_neighbors=n_samples - 1 if all_pairs else min(n_samples - 1, similarity.usual_neighbors),
         metric=metric,
         metric_params=parameters["metric_params"],
         mode="exact" if all_pairs else parameters["neighbors"],
@@ -111,7 +108,16 @@ def problem_of_data(parameters: Mapping[str, Any], X: Any, fixed: Any = None) ->
         verbose=parameters["verbose"],
         n_components=int(parameters["n_components"]) if from_components else 0,
     )
-    return _problem(parameters, Samples(X, perplexity, search), n_samples, fixed)
+    return _problem(parameters, Samples(X, similarity, search), n_samples, fixed)
+
+
+def _similarity(perplexity: Any, n_samples: int) -> Similarity:
+    if isinstance(perplexity, str):
+        perplexities = perplexities_for(perplexity, n_samples)
+        return Similarity("gaussian" if len(perplexities) == 1 else "multiscale", perplexities)
+    if perplexity >= n_samples:
+        raise ValueError(f"perplexity ({perplexity}) must be less than n_samples ({n_samples})")
+    return Similarity("gaussian", (float(perplexity),))
 
 
 def problem_of_affinities(

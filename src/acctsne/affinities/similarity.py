@@ -17,6 +17,28 @@ KINDS = ("gaussian", "multiscale", "multiscale_mixture", "uniform", "fixed")
 FITTED_KINDS = KINDS[:3]
 
 
+# What perplexity="auto" is, but no more than this part of the samples. docs/parameters.md argues.
+USUAL_PERPLEXITY = 30.0
+SAMPLES_PER_PERPLEXITY = 8
+
+# The second perplexity of "multiscale" is this part of the samples, as Kobak and Berens have it in
+# "The art of using t-SNE for single-cell transcriptomics" (2019), up to a number whose neighbours
+# still fit memory.
+SAMPLES_PER_COARSE_PERPLEXITY = 100
+MAX_COARSE_PERPLEXITY = 500.0
+
+# Perplexities that are words.
+PERPLEXITY_WORDS = ("auto", "multiscale")
+
+
+def perplexities_for(word: str, n_samples: int) -> tuple[float, ...]:
+    """Choose the perplexity of "auto", or those of "multiscale", for so many samples."""
+    fine = max(1.0, min(USUAL_PERPLEXITY, n_samples / SAMPLES_PER_PERPLEXITY))
+    fine = min(fine, n_samples / 2)  # of two or three samples
+    coarse = min(n_samples / SAMPLES_PER_COARSE_PERPLEXITY, MAX_COARSE_PERPLEXITY)
+    return (fine, coarse) if word == "multiscale" and coarse > fine else (fine,)
+
+
 @dataclass(frozen=True)
 class Similarity:
     """A kind of affinity and its parameters.
@@ -46,7 +68,7 @@ class Similarity:
         if len(possible) < len(self.perplexities):
             too_large = [value for value in self.perplexities if value > n_neighbors]
             warnings.warn(
-                f"perplexity {_listed(too_large)} is too large for {n_samples} samples with "
+                f"perplexity {listed(too_large)} is too large for {n_samples} samples with "
                 f"{n_neighbors} neighbours each; {limit:g} is used instead",
                 UserWarning,
                 stacklevel=3,
@@ -102,7 +124,7 @@ class Similarity:
 
     def _tell_missed(self, missed: int, n_rows: int, n_neighbors: int) -> None:
         # As many neighbours as the perplexity, or more at distance zero, leave nothing to search.
-        asked = _listed(self.perplexities)
+        asked = listed(self.perplexities)
         logger.info(
             "%d of %d rows cannot reach perplexity %s with their %d neighbours",
             missed,
@@ -155,5 +177,6 @@ def _check_positive(value: Any, name: str) -> float:
     return float(value)
 
 
-def _listed(values: Iterable[float]) -> str:
+def listed(values: Iterable[float]) -> str:
+    """Join numbers as one says them."""
     return " and ".join(f"{value:g}" for value in values)

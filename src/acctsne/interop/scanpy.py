@@ -13,6 +13,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.decomposition import PCA
 from sklearn.neighbors import sort_graph_by_row_values
 
+from acctsne.affinities.similarity import perplexities_for
 from acctsne.estimator import TSNE
 from acctsne.init.layouts import INITIAL_STD
 from acctsne.runtime.optional import require
@@ -31,7 +32,7 @@ def tsne(
     n_pcs: int | None = None,
     *,
     use_rep: str | None = None,
-    perplexity: float = 30,
+    perplexity: float | str = 30,
     neighbors_key: str | None = None,
     key_added: str | None = None,
     copy: bool = False,
@@ -51,7 +52,7 @@ def tsne(
     use_rep : str, default=None
         "X" or a key of `obsm`. None is "X_pca", computed by scanpy if it is missing, or `X` if it
         has no more than 50 variables.
-    perplexity : float, default=30
+    perplexity : float, "auto" or "multiscale", default=30
         The effective number of neighbours of each cell.
     neighbors_key : str, default=None
         Take the neighbours that ``scanpy.pp.neighbors`` has found instead of searching:
@@ -97,6 +98,8 @@ def tsne(
         Y = TSNE(perplexity=perplexity, **chosen).fit_transform(X)
     else:
         graph = _graph(adata, neighbors_key)
+        if isinstance(perplexity, str):
+            perplexity = _perplexity_of(perplexity, graph.shape[0])
         perplexity = _served_perplexity(graph, perplexity)
         if chosen.get("init", "pca") == "pca":
             chosen["init"] = _principal_components(X, chosen.get("n_components", 2), random_state)
@@ -146,6 +149,15 @@ def _graph(adata: "AnnData", neighbors_key: str) -> csr_matrix:
     distances = np.concatenate([np.zeros(len(cells)), graph.data[others]])
     found = csr_matrix((distances, (rows, columns)), shape=graph.shape)
     return sort_graph_by_row_values(found, warn_when_not_sorted=False)
+
+
+def _perplexity_of(word: str, n_cells: int) -> float:
+    if word != "auto":
+        raise ValueError(
+            f"perplexity must be a number or 'auto' with neighbors_key; got {word!r}. A graph of "
+            "neighbours serves one scale: leave out neighbors_key"
+        )
+    return perplexities_for(word, n_cells)[0]
 
 
 def _served_perplexity(graph: csr_matrix, perplexity: float) -> float:

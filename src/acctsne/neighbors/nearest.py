@@ -1,12 +1,13 @@
 """Step 1, KNN: the nearest neighbours of every sample, whatever the metric and the input."""
 
 from dataclasses import replace
+from importlib.util import find_spec
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
@@ -23,6 +24,7 @@ from acctsne.neighbors.libraries import (
 )
 from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_form, native_metric
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
+from acctsne.neighbors.sparse import exact_is_cheap, sparse_neighbors, sparse_query
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
@@ -59,10 +61,11 @@ def nearest_neighbors(
     n_neighbors : int
         How many, at most n_samples - 1.
     metric : str or callable, default="euclidean"
-        Any of scikit-learn's. "euclidean", "l2", "sqeuclidean", "cosine" and "correlation" of dense
-        data, and of sparse data that is not much larger when dense, run natively; the others
-        through scikit-learn or pynndescent. As in scikit-learn, a row of zeros has cosine distance
-        1 from all others. Correlation distance is refused for constant rows.
+        Any of scikit-learn's. "euclidean", "l2", "sqeuclidean", "cosine" and "correlation" run
+        natively, on dense data and on sparse data, which stays sparse unless it is not much larger
+        when dense; the others through scikit-learn or pynndescent. As in scikit-learn, a row of
+        zeros has cosine distance 1 from all others. Correlation distance is refused for constant
+        rows.
     metric_params : dict, default=None
         More arguments for the metric.
     mode : {"auto", "exact", "approximate"}, default="auto"
@@ -71,8 +74,10 @@ def nearest_neighbors(
         neighbours, the same at any number of threads. Where the metric does not run natively it
         needs pynndescent, the extra `acctsne[pynndescent]`. "auto" is exact up to a work of
         `n_samples**1.6 * min(n_features, 128)` as that of 300,000 samples of 50 features: 530,000
-        samples of 20, 160,000 of 128 or more. Where the metric does not run natively, it is
-        approximate from 50,000 samples on if pynndescent is installed and knows the metric.
+        samples of 20, 160,000 of 128 or more. Sparse data it compares exactly up to 2e11 products
+        of values, and beyond if pynndescent is not installed: with columns filled alike, there are
+        `nnz**2 / n_features / 2`. Where the metric does not run natively, it is approximate from
+        50,000 samples on if pynndescent is installed and knows the metric.
     n_jobs : int, default=None
         Threads; None for all cores.
     random_state : int, RandomState instance or None, default=None
@@ -164,10 +169,14 @@ def query_neighbors(
     native = native_metric(metric, metric_params)
     if native is not None:
         data, asked = dense_if_small(data), dense_if_small(asked)
-    if native is None or issparse(data) or issparse(asked):
+    if native is None:
         by_library = SearchSettings(n_neighbors, metric, metric_params, threads=threads)
         with busy("queries", verbose):
             return library_query(data, asked, by_library)
+    if issparse(data) or issparse(asked):
+        settings = SearchSettings(n_neighbors, threads=threads)
+        with progress_bar("queries", asked.shape[0], "pt", verbose) as move_to:
+            return sparse_query(csr_matrix(data), csr_matrix(asked), native, settings, move_to)
     dtype = np.result_type(data, asked)
     form = euclidean_form(data.astype(dtype, copy=False), native, "reference")
     query_form = euclidean_form(asked.astype(dtype, copy=False), native, "queries")
@@ -226,6 +235,10 @@ def _nearest_neighbors(
     native = native_metric(settings.metric, settings.metric_params)
     if native is not None:
         X = dense_if_small(X)
+    if native is not None and issparse(X) and _is_exact(X, settings.mode):
+        with progress_bar("neighbors", X.shape[0], "pt", settings.verbose) as move_to:
+            exact = sparse_neighbors(X, native, settings, move_to)
+        return NearestNeighborsResult(*exact, "exact", 1.0), None
     if native is None or issparse(X):
         with busy("neighbors", settings.verbose):
             indices, distances, mode, recall = library_neighbors(X, settings)
@@ -237,6 +250,13 @@ def _nearest_neighbors(
     distances = distances_from(found, form, among_themselves=True)
     result = NearestNeighborsResult(found.indices, distances, found.mode, found.recall)
     return result, found.frame
+
+
+def _is_exact(X: Any, mode: str) -> bool:
+    """Say whether all pairs of sparse rows are compared: "auto" does if nothing else is there."""
+    return mode == "exact" or (
+        mode == "auto" and (exact_is_cheap(X) or find_spec("pynndescent") is None)
+    )
 
 
 def _search_natively(X: npt.NDArray[Any], settings: SearchSettings) -> Neighbors:

@@ -1,0 +1,125 @@
+"""The native search of sparse rows (native/neighbors/sparse.cpp)."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne import _core
+from acctsne.neighbors.euclidean import Progress
+from acctsne.neighbors.records import SearchSettings
+
+# Products of two values up to which "auto" is exact. Two threads of an AVX-512 machine take about
+# 1e9 of them a second.
+EXACT_TERMS = 2e11
+
+# Squares of values within these neither overflow nor vanish in double precision.
+LEAST, MOST = 1e-100, 1e100
+
+
+def exact_is_cheap(X: Any) -> bool:
+    """Say whether all pairs of rows have so few columns in common that "auto" compares them all."""
+    in_column = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
+    return float(in_column @ in_column) / 2 <= EXACT_TERMS
+
+
+def sparse_neighbors(
+    X: Any, metric: str, settings: SearchSettings, progress: Progress = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Find the exact neighbours of every row of a CSR matrix; return indices and distances."""
+    rows = _SparseRows(X, metric, "X")
+    indices, squared = _core.sparse_neighbors(
+        *rows.arrays, X.shape[1], rows.form, settings.n_neighbors, settings.threads, progress
+    )
+    return indices, rows.distances(squared)
+
+
+def sparse_query(
+    X: Any, queries: Any, metric: str, settings: SearchSettings, progress: Progress = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Find the exact neighbours of each row of a CSR matrix among those of another."""
+    dtype = np.result_type(X, queries)
+    rows = _SparseRows(X.astype(dtype, copy=False), metric, "reference")
+    asked = _SparseRows(queries.astype(dtype, copy=False), metric, "queries", rows.scale)
+    indices, squared = _core.sparse_query_neighbors(
+        *rows.arrays,
+        *asked.arrays,
+        X.shape[1],
+        rows.form,
+        settings.n_neighbors,
+        settings.threads,
+        progress,
+    )
+    return indices, rows.distances(squared)
+
+
+class _SparseRows:
+    """A CSR matrix as the native search takes it, and what its distances stand for."""
+
+    def __init__(self, X: Any, metric: str, name: str, scale: float | None = None) -> None:
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        self.metric = metric
+        self.form = "euclidean" if metric == "sqeuclidean" else metric
+        self.scale = 1.0
+        values = X.data
+        if self.form == "euclidean":
+            self.scale = _scale_of(values) if scale is None else scale
+            if self.scale != 1:
+                values = values.astype(np.float64) * self.scale
+            largest = float(np.abs(values).max(initial=0.0))
+            if largest > MOST:
+                raise ValueError(
+                    f"a query has a value of size {largest / self.scale:g}; with this reference "
+                    f"they must stay within {MOST / self.scale:g}"
+                )
+        else:
+            values = _with_squares(X)
+            if self.form == "correlation":
+                _refuse_constant_rows(X, name)
+        self.dtype = X.dtype
+        self.arrays = (
+            X.indptr.astype(np.int64, copy=False),
+            X.indices.astype(np.int32, copy=False),
+            np.ascontiguousarray(values, dtype=X.dtype),
+        )
+
+    def distances(self, squared: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+        """Turn squared Euclidean distances into those of the metric, in the data's precision."""
+        if self.metric == "euclidean":
+            distances = np.sqrt(squared, out=squared) / self.scale
+        elif self.metric == "sqeuclidean":
+            distances = squared / self.scale / self.scale
+        else:
+            distances = np.minimum(squared / 2, 2)
+        return distances.astype(self.dtype, copy=False)
+
+
+def _scale_of(values: npt.NDArray[Any]) -> float:
+    """Find a power of two that brings the squares of values into range, 1 if they are there."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0 or LEAST <= largest <= MOST:
+        return 1.0
+    return float(2.0 ** min(-np.floor(np.log2(largest)), 1000.0))
+
+
+def _with_squares(X: Any) -> npt.NDArray[Any]:
+    """Scale those rows whose squares would overflow or vanish; lengths do not matter."""
+    largest = np.asarray(abs(X).max(axis=1).todense()).ravel().astype(np.float64)
+    extreme = (largest > 0) & ((largest < LEAST) | (largest > MOST))
+    values: npt.NDArray[Any] = X.data
+    if extreme.any():
+        values = values / np.repeat(np.where(extreme, largest, 1.0), np.diff(X.indptr))
+    return values
+
+
+def _refuse_constant_rows(X: Any, name: str) -> None:
+    largest = np.asarray(X.max(axis=1).todense()).ravel()
+    least = np.asarray(X.min(axis=1).todense()).ravel()
+    constant = np.flatnonzero(largest == least)
+    if len(constant):
+        raise ValueError(
+            f"row {constant[0]} of {name} is constant: correlation distance is not defined for it. "
+            "Remove such rows or use another metric"
+        )
