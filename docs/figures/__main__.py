@@ -16,10 +16,11 @@ from PIL import Image
 import benchmark_figures
 import map_figures
 import parameter_figures
+import quality_figures
 import step_figures
 from drawing import IMAGES
 
-MODULES = (map_figures, step_figures, parameter_figures, benchmark_figures)
+MODULES = (map_figures, step_figures, parameter_figures, quality_figures, benchmark_figures)
 
 
 def make(figure: Callable[..., None], *arguments: Any) -> None:
