@@ -63,6 +63,9 @@ def main() -> None:
     k, threads = options.neighbors, options.threads
     ours: list[float] = []
     theirs: list[float] = []
+    brute = NearestNeighbors(
+        n_neighbors=k, algorithm="brute", metric=options.metric, n_jobs=threads
+    )
     for _ in range(options.rounds):
         seconds, found = timed(
             lambda: nearest_neighbors(X, k, metric=options.metric, mode="exact", n_jobs=threads)
@@ -72,9 +75,6 @@ def main() -> None:
         print(f"acctsne {seconds:.2f} s, {products:.2e} products/s", flush=True)
         if options.alone:
             continue
-        brute = NearestNeighbors(
-            n_neighbors=k, algorithm="brute", metric=options.metric, n_jobs=threads
-        )
         seconds, indices = timed(lambda: brute.fit(X).kneighbors(return_distance=False))
         theirs.append(seconds)
         print(f"scikit-learn {seconds:.2f} s", flush=True)

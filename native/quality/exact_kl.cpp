@@ -14,13 +14,13 @@ namespace {
 constexpr Size kRowsPerChunk = 256;
 
 // Of one row of P: the sum of p (log p + exponent log(1 + d^2)), and that of p.
-struct RowSums {
+struct RowTerms {
   double terms = 0;
   double mass = 0;
 };
 
-RowSums row_sums(const CsrView<double>& P, const double* u, int dims, double exponent, Size i) {
-  RowSums sums;
+RowTerms row_terms(const CsrView<double>& P, const double* u, int dims, double exponent, Size i) {
+  RowTerms sums;
   const auto row = static_cast<std::size_t>(i);
   for (EdgeId e = P.offsets[row]; e < P.offsets[row + 1]; ++e) {
     const double p = P.values[static_cast<std::size_t>(e)];
@@ -67,7 +67,7 @@ double exact_kl(const CsrView<double>& P, const double* positions, int dims,
   parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
       partials[static_cast<std::size_t>(begin / kRowsPerChunk)] +=
-          row_sums(P, u.data(), dims, output_kernel.exponent, i).terms;
+          row_terms(P, u.data(), dims, output_kernel.exponent, i).terms;
     }
   });
   const double terms = std::accumulate(partials.begin(), partials.end(), 0.0);
@@ -81,7 +81,7 @@ std::vector<double> kl_by_point(const CsrView<double>& P, const double* position
   std::vector<double> shares(static_cast<std::size_t>(rows));
   parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
-      const RowSums sums = row_sums(P, u.data(), dims, output_kernel.exponent, i);
+      const RowTerms sums = row_terms(P, u.data(), dims, output_kernel.exponent, i);
       shares[static_cast<std::size_t>(i)] = sums.terms + sums.mass * log_of(z);
     }
   });

@@ -131,9 +131,9 @@ private:
     for (Size r = 0; r < reference_count() && !team.should_stop(w); r += block) {
       const Size count = std::min(block, reference_count() - r);
       for (Size i = begin; i < end; ++i) {
-        kernels().of<Data>().squared_distances_to(
-            worker.points.row(i - begin), references_.row(r), names_.data(), count, length,
-            worker.distances.data() + (i - begin) * reference_count() + r);
+        kernel_.squared_distances_to(worker.points.row(i - begin), references_.row(r),
+                                     names_.data(), count, length,
+                                     worker.distances.data() + (i - begin) * reference_count() + r);
       }
     }
   }
@@ -160,9 +160,8 @@ private:
       if (worker.rank_of[static_cast<std::size_t>(id)] == 0) {
         worker.asked.fill(0, row(id));
         Data distance;
-        kernels().of<Data>().squared_distances_to(worker.points.row(i % kPointsPerChunk),
-                                                  worker.asked.row(0), names_.data(), 1,
-                                                  worker.asked.length(), &distance);
+        kernel_.squared_distances_to(worker.points.row(i % kPointsPerChunk), worker.asked.row(0),
+                                     names_.data(), 1, worker.asked.length(), &distance);
         worker.thresholds.push_back({distance, id, p});
       }
     }
@@ -261,6 +260,7 @@ private:
   const RankRequest<Data>& request_;
   FilledRows<Data> references_;
   std::vector<PointId> names_; // 0, 1, 2 ...: the kernel asks for them
+  const DistanceKernels<Data>& kernel_ = kernels().distances.template of<Data>();
   std::vector<Worker<Data>> workers_;
   Ranks ranks_;
 };

@@ -492,9 +492,7 @@ class TSNE(
         search = samples.search
         if samples.precomputed:
             # A Gaussian over no more neighbours than the perplexity could only be flat.
-            least = min(
-                search.n_neighbors, int(np.ceil(max(samples.similarity.perplexities))) + 1
-            )
+            least = min(search.n_neighbors, int(np.ceil(max(samples.similarity.perplexities))) + 1)
             pair = graph_neighbors(samples.X, search.n_neighbors, least)
             return squared(*pair, search.dtype)
         find = find_all_pairs if self.method == "exact" else find_neighbors
