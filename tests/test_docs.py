@@ -7,7 +7,9 @@ import pkgutil
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import openTSNE
 import pytest
@@ -103,6 +105,23 @@ def test_every_picture_can_be_made_again(tmp_path: Path) -> None:
     (names,) = re.findall(r"there are (.*)", said)
     pictures = {path.stem for path in (ROOT / "docs" / "images").glob("*.png")}
     assert set(names.split(", ")) == pictures
+
+
+def test_the_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "figures")
+    gallery: Any = import_module("gallery")
+    page = gallery.PAGE.read_text()
+    before = gallery.PAGE.stat().st_mtime_ns
+    for data_set in gallery.DATA_SETS:
+        assert f"`{data_set.line}`" in page
+    pictures = {path.stem for path in (ROOT / "docs" / "images" / "gallery").glob("*.png")}
+    assert pictures == {data_set.name for data_set in gallery.DATA_SETS}
+    # One of each kind is made again: named classes, and numbers on a scale.
+    gallery.main(["iris", "--output", str(tmp_path)])
+    assert (tmp_path / "iris.png").stat().st_size > 10_000
+    X, y = gallery.load(gallery.DATA_SETS[4])
+    gallery.draw(gallery.DATA_SETS[4], X[:, ::2], y, tmp_path / "roll.png")
+    assert gallery.PAGE.stat().st_mtime_ns == before  # not by a part of it
 
 
 FROM_OTHERS = ROOT / "docs" / "from-other-packages.md"

@@ -451,6 +451,26 @@ def test_phone(browser: Browser, folder: Path) -> None:
     assert box["width"] == 360
     assert box["height"] > 400
     assert browser.run("return document.documentElement.scrollWidth") == 360
+
+    # Two fingers that move apart zoom in, and what lies between them stays there.
+    browser.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    low, high = browser.run("return map.layout.xaxis.range")
+    x, y = browser.place(*GRID[8])
+
+    def touch(kind: str, *offsets: int) -> None:
+        points = [{"x": x + offset, "y": y, "id": i} for i, offset in enumerate(offsets)]
+        browser.driver.execute_cdp_cmd(
+            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": points}
+        )
+
+    touch("touchStart", -20, 20)
+    touch("touchMove", -40, 40)
+    browser.wait_for(f"map.layout.xaxis.range[0] > {low} + 0.5")
+    touch("touchEnd")
+    closer = browser.run("return map.layout.xaxis.range")
+    assert closer[1] - closer[0] == pytest.approx((high - low) / 2, rel=1e-3)
+    assert browser.place(*GRID[8]) == pytest.approx((x, y), abs=2)
+    browser.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
     browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert browser.complaints() == []
 

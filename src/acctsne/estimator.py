@@ -116,7 +116,7 @@ class TSNE(
 
     verbose : int, default=0
         1 logs stages and iterations to the logger "acctsne" (shown on stderr if logging is not
-        configured) and draws a progress bar on a terminal.
+        configured) and draws progress on a terminal or in a notebook.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the random initial layout, and of the sample that recall is estimated from.

@@ -250,7 +250,7 @@ class Affinities(ReadOnly):
             Seed of an approximate search; an exact one needs none.
 
         verbose : int, default=0
-            1 logs and draws a progress bar on a terminal.
+            1 logs and draws progress on a terminal or in a notebook.
 
         Returns
         -------

@@ -249,7 +249,7 @@ class Embedding:
             End when the KL divergence falls, in 40 iterations of this call, by less than this part
             of what was gained in all, over a map with all points in one place.
         verbose : int, default=0
-            1 logs, and draws a progress bar on a terminal.
+            1 logs, and draws progress on a terminal or in a notebook.
 
         Returns
         -------

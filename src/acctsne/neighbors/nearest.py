@@ -83,7 +83,7 @@ def nearest_neighbors(
     random_state : int, RandomState instance or None, default=None
         Seed of the sample of rows that recall is estimated from, and of pynndescent.
     verbose : int, default=0
-        1 logs to the logger "acctsne" and draws a progress bar on a terminal.
+        1 logs to the logger "acctsne" and draws progress on a terminal or in a notebook.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-// Zoom, movement, theme and the keyboard.
+// Zoom, movement, fingers, theme and the keyboard.
 
 function zoom(factor) {
   if (!flat) {
@@ -22,6 +22,48 @@ function move(right, up) {
   if (!flat) return;
   const parts = [right, up];
   view((low, high, axis) => [low, high].map((end) => end + (parts[axis] * (high - low)) / 8));
+}
+
+// Two fingers: what they hold stays under them. Plotly knows one finger only.
+let pinch = null; // where they began: the point between them, their distance, the ranges
+
+function fingers({ touches: [one, other] }) {
+  return {
+    at: [(one.clientX + other.clientX) / 2, (one.clientY + other.clientY) / 2],
+    apart: Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY),
+  };
+}
+
+function onPinchStart(event) {
+  if (event.touches.length !== 2) return;
+  event.stopPropagation();
+  event.preventDefault();
+  hideCard();
+  const ranges = axes.map((name) => [...map.layout[`${name}axis`].range]);
+  pinch = { ...fingers(event), ranges, box: map.querySelector(".nsewdrag").getBoundingClientRect() };
+}
+
+function onPinch(event) {
+  if (!pinch || event.touches.length !== 2) return;
+  event.stopPropagation();
+  event.preventDefault();
+  const { at, apart } = fingers(event);
+  const factor = pinch.apart / Math.max(apart, 1);
+  const { left, top, width, height } = pinch.box;
+  const parts = (place) => [(place[0] - left) / width, 1 - (place[1] - top) / height];
+  const [began, now] = [parts(pinch.at), parts(at)];
+  view((low, high, axis) => {
+    const [first, last] = pinch.ranges[axis];
+    const held = first + began[axis] * (last - first);
+    const span = (last - first) * factor;
+    return [held - now[axis] * span, held + (1 - now[axis]) * span];
+  });
+}
+
+if (flat) {
+  map.addEventListener("touchstart", onPinchStart, { capture: true, passive: false });
+  map.addEventListener("touchmove", onPinch, { capture: true, passive: false });
+  map.addEventListener("touchend", () => (pinch = null), { capture: true });
 }
 
 function whole() {
