@@ -11,27 +11,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
 import benchmark_figures
 import map_figures
 import parameter_figures
 import quality_figures
 import step_figures
-from drawing import IMAGES
+from drawing import IMAGES, shrink
 
 MODULES = (map_figures, step_figures, parameter_figures, quality_figures, benchmark_figures)
 
 
 def make(figure: Callable[..., None], *arguments: Any) -> None:
-    """Make one picture, small enough to be kept in the repository: 1000 pixels, 128 colours."""
+    """Make one picture."""
     figure(*arguments)
     path = IMAGES / f"{figure.__name__}.png"
-    with Image.open(path) as image:
-        small = image.convert("RGB")
-    small.thumbnail((1000, 1000))
-    # Rare colours count: a single red cross must stay red.
-    small.quantize(128, method=Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+    shrink(path)
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 
