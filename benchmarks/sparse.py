@@ -61,6 +61,9 @@ def main() -> None:
     in_column = np.bincount(X.indices, minlength=X.shape[1]).astype(float)
     print(f"{X.shape[0]} x {X.shape[1]}, {X.nnz / np.prod(X.shape):.1%} filled", flush=True)
     k, threads = options.neighbors, options.threads
+    brute = NearestNeighbors(
+        n_neighbors=k, algorithm="brute", metric=options.metric, n_jobs=threads
+    )
     ours: list[float] = []
     theirs: list[float] = []
     brute = NearestNeighbors(

@@ -10,8 +10,37 @@
 namespace acctsne {
 namespace {
 
+// Data of any strides, in float64, float32, float16 or bytes; nothing of it is copied.
+using Rows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+
+bool is_float(const Rows& X, int bits) {
+  return X.dtype() == nb::dlpack::dtype{static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float),
+                                        static_cast<std::uint8_t>(bits), 1};
+}
+
+// What is computed with: double for float64, float for all others.
+bool is_double(const Rows& X) {
+  return is_float(X, 64);
+}
+
+RowLayout layout_of(const Rows& X) {
+  RowLayout layout;
+  if (is_float(X, 16)) {
+    layout.stored = Stored::half;
+  } else if (X.dtype() == nb::dtype<std::uint8_t>()) {
+    layout.stored = Stored::byte;
+  } else {
+    require(is_float(X, 32) || is_float(X, 64), "data must be float64, float32, float16 or uint8");
+  }
+  const auto bytes = static_cast<Size>(X.itemsize());
+  layout.packed = false;
+  layout.number_stride = X.stride(1) * bytes;
+  layout.row_stride = X.stride(0) * bytes;
+  return layout;
+}
+
 template <typename Data>
-PointSet<Data> point_set(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+PointSet<Data> point_set(const Rows& X, Input2<float> coordinates, Input1<double> squared_norms,
                          double scale) {
   require(X.shape(0) >= 1 && X.shape(1) >= 1, "no data");
   require(X.shape(0) < std::numeric_limits<PointId>::max() / 2, "too many samples");
@@ -24,7 +53,8 @@ PointSet<Data> point_set(Input2<Data> X, Input2<float> coordinates, Input1<doubl
       X.data(),
       static_cast<Size>(X.shape(0)),
       static_cast<Size>(X.shape(1)),
-      {coordinates.data(), static_cast<Size>(coordinates.shape(1)), squared_norms.data(), scale}};
+      {coordinates.data(), static_cast<Size>(coordinates.shape(1)), squared_norms.data(), scale},
+      layout_of(X)};
 }
 
 // Runs search(request, team) for so many queries; returns indices and squared distances.
@@ -52,9 +82,9 @@ nb::tuple run_search_in(bool in_double, const PointSet<Data>& points, Size queri
 }
 
 template <typename Data>
-nb::tuple nearest(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+nb::tuple nearest(const Rows& X, Input2<float> coordinates, Input1<double> squared_norms,
                   double scale, Size k, bool in_double, int threads, const nb::object& progress) {
-  const PointSet<Data> points = point_set(X, coordinates, squared_norms, scale);
+  const PointSet<Data> points = point_set<Data>(X, coordinates, squared_norms, scale);
   require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
   return run_search_in(
       in_double, points, points.rows, k, threads, progress,
@@ -62,10 +92,10 @@ nb::tuple nearest(Input2<Data> X, Input2<float> coordinates, Input1<double> squa
 }
 
 template <typename Data>
-nb::tuple approximate(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
+nb::tuple approximate(const Rows& X, Input2<float> coordinates, Input1<double> squared_norms,
                       double scale, Size k, bool in_double, Input1<PointId> sample, int threads,
                       const nb::object& progress) {
-  const PointSet<Data> points = point_set(X, coordinates, squared_norms, scale);
+  const PointSet<Data> points = point_set<Data>(X, coordinates, squared_norms, scale);
   require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
   const std::span<const PointId> rows(sample.data(), sample.shape(0));
   require(!rows.empty() && std::all_of(rows.begin(), rows.end(),
@@ -80,12 +110,12 @@ nb::tuple approximate(Input2<Data> X, Input2<float> coordinates, Input1<double> 
 }
 
 template <typename Data>
-nb::tuple of_queries(Input2<Data> X, Input2<float> coordinates, Input1<double> squared_norms,
-                     double scale, Input2<Data> queries, Input2<float> query_coordinates,
+nb::tuple of_queries(const Rows& X, Input2<float> coordinates, Input1<double> squared_norms,
+                     double scale, const Rows& queries, Input2<float> query_coordinates,
                      Input1<double> query_norms, Size k, bool in_double, int threads,
                      const nb::object& progress) {
-  const PointSet<Data> points = point_set(X, coordinates, squared_norms, scale);
-  const PointSet<Data> asked = point_set(queries, query_coordinates, query_norms, scale);
+  const PointSet<Data> points = point_set<Data>(X, coordinates, squared_norms, scale);
+  const PointSet<Data> asked = point_set<Data>(queries, query_coordinates, query_norms, scale);
   require(k >= 1 && k <= points.rows, "n_neighbors must be in [1, n_samples]");
   require(asked.features == points.features && asked.projection.dims == points.projection.dims,
           "queries and data differ in features or axes");
@@ -162,17 +192,7 @@ nb::tuple sparse_of_queries(Input1<EdgeId> offsets, Input1<PointId> columns, Inp
 }
 
 template <typename Data>
-void bind_neighbors_of(nb::module_& m) {
-  m.def("nearest_neighbors", &nearest<Data>, "X"_a.noconvert(), "coordinates"_a.noconvert(),
-        "squared_norms"_a.noconvert(), "scale"_a, "n_neighbors"_a, "in_double"_a, "threads"_a,
-        "progress"_a.none() = nb::none());
-  m.def("approximate_neighbors", &approximate<Data>, "X"_a.noconvert(), "coordinates"_a.noconvert(),
-        "squared_norms"_a.noconvert(), "scale"_a, "n_neighbors"_a, "in_double"_a,
-        "sample"_a.noconvert(), "threads"_a, "progress"_a.none() = nb::none());
-  m.def("query_neighbors", &of_queries<Data>, "X"_a.noconvert(), "coordinates"_a.noconvert(),
-        "squared_norms"_a.noconvert(), "scale"_a, "queries"_a.noconvert(),
-        "query_coordinates"_a.noconvert(), "query_norms"_a.noconvert(), "n_neighbors"_a,
-        "in_double"_a, "threads"_a, "progress"_a.none() = nb::none());
+void bind_sparse_neighbors_of(nb::module_& m) {
   m.def("sparse_neighbors", &sparse_nearest<Data>, "offsets"_a.noconvert(), "columns"_a.noconvert(),
         "values"_a.noconvert(), "n_features"_a, "metric"_a, "n_neighbors"_a, "threads"_a,
         "progress"_a.none() = nb::none());
@@ -185,8 +205,41 @@ void bind_neighbors_of(nb::module_& m) {
 } // namespace
 
 void bind_neighbors(nb::module_& m) {
-  bind_neighbors_of<float>(m);
-  bind_neighbors_of<double>(m);
+  // By what is computed with, which only the data says.
+  m.def(
+      "nearest_neighbors",
+      [](const Rows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
+         Size k, bool in_double, int threads, const nb::object& progress) {
+        const auto find = is_double(X) ? nearest<double> : nearest<float>;
+        return find(X, coordinates, squared_norms, scale, k, in_double, threads, progress);
+      },
+      "X"_a.noconvert(), "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a,
+      "n_neighbors"_a, "in_double"_a, "threads"_a, "progress"_a.none() = nb::none());
+  m.def(
+      "approximate_neighbors",
+      [](const Rows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
+         Size k, bool in_double, Input1<PointId> sample, int threads, const nb::object& progress) {
+        const auto find = is_double(X) ? approximate<double> : approximate<float>;
+        return find(X, coordinates, squared_norms, scale, k, in_double, sample, threads, progress);
+      },
+      "X"_a.noconvert(), "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a,
+      "n_neighbors"_a, "in_double"_a, "sample"_a.noconvert(), "threads"_a,
+      "progress"_a.none() = nb::none());
+  m.def(
+      "query_neighbors",
+      [](const Rows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
+         const Rows& queries, Input2<float> query_coordinates, Input1<double> query_norms, Size k,
+         bool in_double, int threads, const nb::object& progress) {
+        require(is_double(X) == is_double(queries), "data and queries differ in precision");
+        const auto find = is_double(X) ? of_queries<double> : of_queries<float>;
+        return find(X, coordinates, squared_norms, scale, queries, query_coordinates, query_norms,
+                    k, in_double, threads, progress);
+      },
+      "X"_a.noconvert(), "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a,
+      "queries"_a.noconvert(), "query_coordinates"_a.noconvert(), "query_norms"_a.noconvert(),
+      "n_neighbors"_a, "in_double"_a, "threads"_a, "progress"_a.none() = nb::none());
+  bind_sparse_neighbors_of<float>(m);
+  bind_sparse_neighbors_of<double>(m);
 }
 
 } // namespace acctsne

@@ -78,6 +78,8 @@ private:
     PlaceSet seen;
     std::vector<PointId> candidates; // places
     std::vector<float> bounds;       // of their squared distances
+    std::vector<Data> row;           // of a point, if it cannot be used where it is
+    std::vector<Data> other;         // likewise
   };
 
   // The places of the neighbours that the first round found for the point at `place`.
@@ -86,8 +88,8 @@ private:
 
   bool has_residuals() const { return cells_.dims() < points_.features; }
 
-  double distance(PointId a, PointId b) const {
-    return kernel_.near_distance(points_.row(a), points_.row(b), points_.features,
+  double distance(const Data* row, PointId id, std::vector<Data>& read) const {
+    return kernel_.near_distance(row, points_.row(id, read), points_.features,
                                  points_.projection.scale);
   }
 
@@ -148,6 +150,7 @@ private:
 
   void visit_neighbors_of(Size place, Scratch& scratch) {
     const PointId id = cells_.row(place);
+    const Data* row = points_.row(id, scratch.row);
     const PointId* known = first_found(place);
     const Size expanded = std::min(effort_.expanded, found_first_);
     scratch.seen.start((expanded + 1) * found_first_ + 1);
@@ -156,7 +159,7 @@ private:
     for (Size j = 0; j < found_first_; ++j) {
       scratch.seen.insert(known[j]);
       const PointId neighbor = cells_.row(known[j]);
-      scratch.nearest.add({distance(id, neighbor), neighbor});
+      scratch.nearest.add({distance(row, neighbor, scratch.other), neighbor});
     }
     scratch.nearest.drop_farthest();
     scratch.candidates.clear();
@@ -177,17 +180,18 @@ private:
       if (static_cast<double>(scratch.bounds[static_cast<std::size_t>(c)]) <
           scratch.nearest.limit()) {
         const PointId neighbor = cells_.row(scratch.candidates[static_cast<std::size_t>(c)]);
-        scratch.nearest.add({distance(id, neighbor), neighbor});
+        scratch.nearest.add({distance(row, neighbor, scratch.other), neighbor});
       }
     }
-    write(id, scratch.nearest.sorted());
+    write(id, row, scratch);
   }
 
-  void write(PointId id, std::vector<Candidate<double>>& found) const {
+  void write(PointId id, const Data* row, Scratch& scratch) const {
+    std::vector<Candidate<double>>& found = scratch.nearest.sorted();
     const Size k = request_.neighbors;
     if (sizeof(Real) > sizeof(Data) || found.back().distance < kSmallestDistance) {
       for (Candidate<double>& candidate : found) {
-        candidate.distance = kernel_.squared_distance(points_.row(id), points_.row(candidate.id),
+        candidate.distance = kernel_.squared_distance(row, points_.row(candidate.id, scratch.other),
                                                       points_.features, points_.projection.scale);
       }
       std::sort(found.begin(), found.end());
@@ -224,7 +228,8 @@ double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
   std::vector<double> norms;
   for (const PointId id : sample) {
     const float* from = points_.projection.row(id);
-    data.insert(data.end(), points_.row(id), points_.row(id) + points_.features);
+    data.resize(data.size() + static_cast<std::size_t>(points_.features));
+    points_.read(id, data.data() + data.size() - points_.features);
     coordinates.insert(coordinates.end(), from, from + dims);
     norms.push_back(points_.projection.squared_norms[id]);
   }
@@ -237,11 +242,14 @@ double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
   CellSearch<Data> search(points_, cells_, queries, query_cells, k + 1, team);
   std::atomic<Size> hits{0};
   search.run(team, nullptr, [&](Size cell, int) {
+    std::vector<Data> row;
+    std::vector<Data> other;
     for (Size place = query_cells.begin(cell); place < query_cells.end(cell); ++place) {
       const auto farthest = static_cast<double>(search.nearest(place).sorted().back().distance);
       const PointId id = sample[static_cast<std::size_t>(query_cells.row(place))];
+      const Data* from = points_.row(id, row);
       for (Size j = 0; j < k; ++j) {
-        hits += distance(id, request_.indices[id * k + j]) <= farthest ? 1 : 0;
+        hits += distance(from, request_.indices[id * k + j], other) <= farthest ? 1 : 0;
       }
     }
   });

@@ -28,9 +28,10 @@ std::optional<ByteRows> ByteRows::of(const PointSet<Data>& points, const Cells& 
   const auto to_bytes = kernels().distances.of<Data>().to_bytes;
   std::atomic<bool> all{true};
   team.for_chunks(cells.count(), [&](Size cell, int) {
+    std::vector<Data> read;
     for (Size place = cells.begin(cell); place < cells.end(cell) && all; ++place) {
       std::uint8_t* row = bytes.values_.get() + place * bytes.length_;
-      if (!to_bytes(points.row(cells.row(place)), points.features, row)) {
+      if (!to_bytes(points.row(cells.row(place), read), points.features, row)) {
         all = false;
       }
       std::fill(row + points.features, row + bytes.length_, std::uint8_t{0});

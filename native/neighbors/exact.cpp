@@ -71,10 +71,15 @@ public:
 
 private:
   using Candidates = std::vector<Candidate<double>>;
+  struct Scratch {
+    Candidates candidates;
+    std::vector<Data> query; // rows that cannot be used where they are
+    std::vector<Data> point;
+  };
 
-  Candidates& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
+  Scratch& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
 
-  void finish(PointId query, NearestList<Data>& nearest, Candidates& in_double) const {
+  void finish(PointId query, NearestList<Data>& nearest, Scratch& scratch) const {
     const std::vector<Candidate<Data>>& found = nearest.sorted();
     const auto kth =
         static_cast<double>(found[static_cast<std::size_t>(request_.neighbors - 1)].distance);
@@ -82,11 +87,12 @@ private:
       write(query, found);
       return;
     }
+    Candidates& in_double = scratch.candidates;
     in_double.clear();
     for (const Candidate<Data>& candidate : found) {
       in_double.push_back({0.0, candidate.id});
     }
-    const double kth_in_double = refine(query, in_double);
+    const double kth_in_double = refine(query, scratch);
     const auto limit = static_cast<double>(found.back().distance);
     // Squares so small that float may have lost them say nothing, but coincident points coincide.
     const bool proven = kth >= kSmallestDistance
@@ -95,14 +101,16 @@ private:
     if (proven) {
       write(query, in_double);
     } else {
-      search_in_double(query, in_double);
+      search_in_double(query, scratch);
     }
   }
 
   // Puts double distances into the candidates, sorts them, and returns the k-th.
-  double refine(PointId query, Candidates& found) const {
+  double refine(PointId query, Scratch& scratch) const {
+    Candidates& found = scratch.candidates;
+    const Data* from = queries_.row(query, scratch.query);
     for (Candidate<double>& candidate : found) {
-      candidate.distance = kernel_.squared_distance(queries_.row(query), points_.row(candidate.id),
+      candidate.distance = kernel_.squared_distance(from, points_.row(candidate.id, scratch.point),
                                                     points_.features, points_.projection.scale);
     }
     const auto k = static_cast<std::ptrdiff_t>(request_.neighbors);
@@ -110,14 +118,15 @@ private:
     return found[static_cast<std::size_t>(k - 1)].distance;
   }
 
-  void search_in_double(PointId query, Candidates& all) const {
+  void search_in_double(PointId query, Scratch& scratch) const {
+    Candidates& all = scratch.candidates;
     all.clear();
     for (Size id = 0; id < points_.rows; ++id) {
       if (!among_themselves_ || id != query) {
         all.push_back({0.0, static_cast<PointId>(id)});
       }
     }
-    refine(query, all);
+    refine(query, scratch);
     write(query, all);
   }
 
@@ -139,7 +148,7 @@ private:
   Size kept_;
   CellSearch<Data> search_;
   const DistanceKernels<Data>& kernel_;
-  std::vector<Candidates> scratch_; // for each worker
+  std::vector<Scratch> scratch_; // for each worker
 };
 
 } // namespace

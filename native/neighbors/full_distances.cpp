@@ -35,9 +35,9 @@ void FullDistances<Data>::ask(Size query, Size place, std::uint64_t bits) {
 template <typename Data>
 void FullDistances<Data>::prefetch(Size place) const {
   const auto* row = as_bytes_ ? reinterpret_cast<const std::byte*>(points_->bytes->row(place))
-                              : reinterpret_cast<const std::byte*>(points_->row(place));
-  const Size bytes =
-      as_bytes_ ? points_->bytes->length() : points_->points.features * Size{sizeof(Data)};
+                              : points_->points.stored_row(points_->cells.row(place));
+  const Size bytes = as_bytes_ ? points_->bytes->length()
+                               : points_->points.features * points_->points.number_bytes();
   for (Size at = 0; at < bytes; at += 64) {
     __builtin_prefetch(row + at, 0, 2);
   }
@@ -68,7 +68,7 @@ void FullDistances<Data>::copy_row(const FullRows<Data>& from, Size place, Cache
   }
   auto* numbers = reinterpret_cast<Data*>(to);
   const Size features = from.points.features;
-  std::copy_n(from.row(place), features, numbers);
+  from.points.read(from.cells.row(place), numbers);
   if (from.points.projection.scale != 1) {
     for (Size f = 0; f < features; ++f) {
       numbers[f] *= static_cast<Data>(from.points.projection.scale);

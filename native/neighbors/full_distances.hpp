@@ -25,7 +25,6 @@ struct FullRows {
       bytes = ByteRows::of(points, cells, team);
     }
   }
-  const Data* row(Size place) const { return points.row(cells.row(place)); }
 };
 
 // The rows of the queries are copied close together, those of the points lie all over memory. So a

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -21,16 +22,54 @@ struct Projection {
   const float* row(PointId id) const { return coordinates + Size{id} * dims; }
 };
 
+// How the numbers of the data are stored: as what is computed with, in half precision, or as bytes.
+enum class Stored { as_computed, half, byte };
+
+// How rows lie in memory. Numbers that do not lie as a search needs them are read a row at a time
+// into its own memory, so that the data is never copied whole.
+struct RowLayout {
+  Stored stored = Stored::as_computed;
+  bool packed = true;     // numbers and rows one after the other; otherwise, from one to the next:
+  Size row_stride = 0;    // in bytes, of either sign
+  Size number_stride = 0; // likewise
+};
+
 // Points to search, or to search the neighbours of. Both sets of one search have their features,
 // axes, centre and scale in common.
 template <typename Data>
 struct PointSet {
-  const Data* data; // rows x features, row-major
+  const void* data; // rows x features
   Size rows;
   Size features;
   Projection projection;
+  RowLayout layout = {};
 
-  const Data* row(PointId id) const { return data + Size{id} * features; }
+  // Whether rows are what a search computes with, where they are.
+  bool in_place() const {
+    return layout.stored == Stored::as_computed &&
+           (layout.packed || layout.number_stride == Size{sizeof(Data)});
+  }
+  // Where the numbers of a row begin, however they are stored.
+  const std::byte* stored_row(PointId id) const {
+    const Size stride = layout.packed ? features * number_bytes() : layout.row_stride;
+    return static_cast<const std::byte*>(data) + Size{id} * stride;
+  }
+  Size number_bytes() const {
+    return layout.stored == Stored::half   ? 2
+           : layout.stored == Stored::byte ? 1
+                                           : Size{sizeof(Data)};
+  }
+  // Copies a row, as numbers to compute with.
+  void read(PointId id, Data* to) const;
+  // The row where it is, or read into the scratch memory.
+  const Data* row(PointId id, std::vector<Data>& scratch) const {
+    if (in_place()) {
+      return reinterpret_cast<const Data*>(stored_row(id));
+    }
+    scratch.resize(static_cast<std::size_t>(features));
+    read(id, scratch.data());
+    return scratch.data();
+  }
 };
 
 template <typename Distance>

@@ -430,6 +430,34 @@ TEST(a_poll_cancels_the_search) {
   CHECK(cancelled);
 }
 
+TEST(rows_are_read_however_they_are_stored) {
+  // Three rows of two numbers, with others between them, from the last to the first.
+  const std::uint8_t bytes[] = {9, 1, 9, 2, 9, 3, 9, 4, 9, 5, 9, 6};
+  const PointSet<float> of_bytes{bytes + 9, 3, 2, {}, {Stored::byte, false, -4, 2}};
+  // 1, -2, the largest, the least, and zeros of both signs.
+  const std::uint16_t halves[] = {0x3c00, 0xc000, 0x7bff, 0x0001, 0x0000, 0x8000};
+  const PointSet<float> of_halves{halves, 3, 2, {}, {Stored::half}};
+  const float expected_bytes[] = {5, 6, 3, 4, 1, 2};
+  const float expected_halves[] = {1, -2, 65504, 0x1p-24f, 0, 0};
+  const double doubles[] = {1, 2, 3, 4, 5, 6};
+  const PointSet<double> by_columns{
+      doubles, 3, 2, {}, {Stored::as_computed, false, sizeof(double), 3 * sizeof(double)}};
+  const double expected_columns[] = {1, 4, 2, 5, 3, 6};
+  std::vector<float> row;
+  std::vector<double> in_double;
+  for (PointId id = 0; id < 3; ++id) {
+    for (int f = 0; f < 2; ++f) {
+      CHECK_EQUAL(of_bytes.row(id, row)[f], expected_bytes[2 * id + f]);
+      CHECK_EQUAL(of_halves.row(id, row)[f], expected_halves[2 * id + f]);
+      CHECK_EQUAL(by_columns.row(id, in_double)[f], expected_columns[2 * id + f]);
+    }
+  }
+  CHECK(std::signbit(of_halves.row(2, row)[1]));
+  // Rows that need no reading are used where they are.
+  const PointSet<double> in_place{doubles, 3, 2, {}};
+  CHECK(in_place.row(1, in_double) == doubles + 2);
+}
+
 int main() {
   return check::run_tests();
 }

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -44,6 +45,13 @@ from acctsne.problem import (
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, busy, logger, progress_bar, shown_log
+from acctsne.runtime.rows import (
+    STORED_TYPES,
+    check_finite,
+    check_not_bfloat16,
+    computed_dtype,
+    with_whole_rows,
+)
 from acctsne.runtime.threads import effective_threads
 
 # Fitted attributes that JSON can hold.
@@ -449,17 +457,20 @@ class TSNE(
         if isinstance(self.metric, str) and self.metric == "precomputed":
             X = check_graph(X)
         check_sparse(X)
-        # Whatever is not float32 becomes float64. The finiteness check sums, and may overflow on
-        # the way.
-        with np.errstate(over="ignore", invalid="ignore"):
-            X = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                ensure_min_samples=2,
-                dtype=[np.float64, np.float32],
-                order="C",
-            )
+        check_not_bfloat16(X, "X")
+        # Distances and sparse matrices are of those types that scikit-learn takes.
+        stays = not issparse(X) and self.metric != "precomputed"
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            ensure_min_samples=2,
+            ensure_all_finite=False,
+            dtype=STORED_TYPES if stays else STORED_TYPES[:2],
+            order=None if stays else "C",
+        )
+        check_finite(X, "X", type(self).__name__)
+        X = with_whole_rows(X)
         return problem_of_data(parameters, X, fixed)
 
     def _start(self, problem: Problem, timer: StageTimer) -> tuple[Descent, Frame | None]:
@@ -620,7 +631,12 @@ class TSNE(
         check_sparse(X)
         with np.errstate(over="ignore", invalid="ignore"):
             new = validate_data(
-                self, X, reset=False, accept_sparse="csr", dtype=[self._fit_X.dtype], order="C"
+                self,
+                X,
+                reset=False,
+                accept_sparse="csr",
+                dtype=[computed_dtype(self._fit_X)],
+                order="C",
             )
         metric, frame = self._fit_frame or (None, None)
         fitted = FittedMap(

@@ -83,7 +83,7 @@ def _data(contents: Contents) -> Any:
     if "X" not in contents.arrays:
         return None
     if "X_shape" not in contents.arrays:
-        return contents.array("X", "f4 f8", 2)
+        return contents.array("X", "f4 f8 f2 u1", 2)
     shape = contents.array("X_shape", "i8 i4", 1)
     if len(shape) != 2 or shape.min() < 1:
         raise ValueError(f"X has shape {shape.tolist()}")

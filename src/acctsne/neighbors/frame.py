@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics.pairwise import euclidean_distances
 
+from acctsne.runtime.rows import computed
 from acctsne.runtime.threads import limited_libraries
 
 # Axes kept for exact searches. The search alone on MNIST-70k, Fashion-MNIST and CIFAR-10, k = 90,
@@ -32,6 +33,9 @@ FEW_FEATURES = 24
 # If more than this part of the pairs survives the filter, as in noise without leading axes, tiles
 # over all features are cheaper than a distance for each. An estimate from operation counts.
 MAX_SURVIVORS = 0.15
+
+# Up to here. Beyond, features as they are would be another copy of data that may fill memory.
+FEATURES_BYTES = 2 * 2**30
 
 # Rows that the axes are computed from, and rounds of subspace iteration.
 SAMPLE_ROWS = 4096
@@ -74,7 +78,7 @@ class Frame:
         squared_norms = np.empty(len(X))
 
         def place(start: int) -> None:
-            block = X[start : start + BLOCK_ROWS]
+            block = computed(X[start : start + BLOCK_ROWS])
             if self.scale != 1:
                 block = block.astype(np.float64) * self.scale
             moved = (block - self.center.astype(block.dtype)).astype(np.float32, copy=False)
@@ -112,12 +116,14 @@ def find_frame(
     n_rows, rounds = (SAMPLE_OF_FEW, ROUNDS_OF_FEW) if few else (SAMPLE_ROWS, ROUNDS)
     with _workers(threads) as pool:
         scale = _power_of_two_scale(X, pool)
-        rows = X[:: max(1, len(X) // n_rows)][:n_rows]
+        rows = computed(X[:: max(1, len(X) // n_rows)][:n_rows])
         if scale != 1:
             rows = rows.astype(np.float64) * scale
         center = rows.mean(axis=0, dtype=np.float64)
         sample = (rows - center.astype(rows.dtype)).astype(np.float32, copy=False)
-        axes = _leading_axes(sample, n_neighbors / len(X), n_axes, rounds, pool)
+        in_memory = 4 * X.shape[0] * X.shape[1] <= FEATURES_BYTES
+        nearest = n_neighbors / len(X) if in_memory else None
+        axes = _leading_axes(sample, nearest, n_axes, rounds, pool)
     return Frame(scale, center, axes)
 
 
@@ -126,7 +132,7 @@ def _power_of_two_scale(X: npt.NDArray[Any], pool: ThreadPoolExecutor) -> float:
 
     def extent(start: int) -> float:
         block = X[start : start + BLOCK_ROWS]
-        return float(max(block.max(), -block.min()))
+        return max(float(block.max()), -float(block.min()))
 
     largest = max(pool.map(extent, range(0, len(X), BLOCK_ROWS)))
     if largest == 0 or 1e-12 <= largest <= 1e12:
@@ -138,12 +144,16 @@ def _power_of_two_scale(X: npt.NDArray[Any], pool: ThreadPoolExecutor) -> float:
 
 def _leading_axes(
     sample: npt.NDArray[np.float32],
-    nearest: float,
+    nearest: float | None,
     most: int,
     rounds: int,
     pool: ThreadPoolExecutor,
 ) -> npt.NDArray[np.float32] | None:
-    """Compute orthonormal axes of large variance, or None to keep the features as they are."""
+    """Compute orthonormal axes of large variance, or None to keep the features as they are.
+
+    They are kept if too many pairs pass a filter on axes for the `nearest` part of all pairs; not
+    if that is None, where there is no memory for them.
+    """
     n_features = sample.shape[1]
     if n_features <= FEW_FEATURES:
         return None
@@ -153,7 +163,7 @@ def _leading_axes(
         covariance = sample.T.astype(np.float64) @ sample
         return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, ::-1], dtype=np.float32)
     axes = _subspace_iteration(sample, most, rounds, pool)
-    if _survivors(sample, axes, nearest) > MAX_SURVIVORS:
+    if nearest is not None and _survivors(sample, axes, nearest) > MAX_SURVIVORS:
         return None
     return np.ascontiguousarray(axes)
 

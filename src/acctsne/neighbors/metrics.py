@@ -8,6 +8,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from acctsne.neighbors.records import Neighbors
+from acctsne.runtime.rows import computed_dtype
 
 # Rows that are normalised at a time.
 BLOCK_ROWS = 4096
@@ -63,7 +64,7 @@ def euclidean_form(X: npt.NDArray[Any], metric: str, name: str = "X") -> Euclide
     if metric in ("euclidean", "sqeuclidean"):
         return EuclideanForm(X, metric, none)
     centered = metric == "correlation"
-    unit = np.zeros((len(X), X.shape[1] + (not centered)), dtype=X.dtype)
+    unit = np.zeros((len(X), X.shape[1] + (not centered)), dtype=computed_dtype(X))
     for start in range(0, len(X), BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS].astype(np.float64)
         # By the largest value first: squares can then neither overflow nor all vanish.
@@ -97,7 +98,7 @@ def distances_from(
     Changes the arrays of `found`. `among_themselves` says whether the rows were searched among each
     other, so that none is its own neighbour.
     """
-    dtype = form.data.dtype
+    dtype = computed_dtype(form.data)
     squared = found.squared_distances
     if form.metric == "euclidean":
         roots: npt.NDArray[Any] = np.sqrt(squared, out=squared)

@@ -28,6 +28,14 @@ from acctsne.neighbors.sparse import exact_is_cheap, sparse_neighbors, sparse_qu
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
+from acctsne.runtime.rows import (
+    STORED_TYPES,
+    check_finite,
+    check_not_bfloat16,
+    computed,
+    computed_dtype,
+    with_whole_rows,
+)
 from acctsne.runtime.threads import effective_threads, limited_libraries
 
 
@@ -56,7 +64,8 @@ def nearest_neighbors(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The data, float32 or float64; anything else becomes float64. With `metric="precomputed"`, a
+        The data. float64, float32, float16 and uint8 of any strides are read where they are, in a
+        file too; anything else becomes float64. With `metric="precomputed"`, a
         square matrix of distances, a sparse graph of them, or a pair `(indices, distances)`.
     n_neighbors : int
         How many, at most n_samples - 1.
@@ -89,9 +98,9 @@ def nearest_neighbors(
     -------
     result : NearestNeighborsResult
         `indices`, of shape (n_samples, n_neighbors), without the sample itself, nearest first;
-        `distances`, of the same shape and of the precision of X; `mode`, the one used; and
-        `recall`, 1.0 if exact, otherwise the part of the true neighbours that was found, estimated
-        by the exact neighbours of 500 random samples.
+        `distances`, of the same shape, float64 if X is and float32 otherwise; `mode`, the one used;
+        and `recall`, 1.0 if exact, otherwise the part of the true neighbours that was found,
+        estimated by the exact neighbours of 500 random samples.
 
     Examples
     --------
@@ -117,7 +126,7 @@ def nearest_neighbors(
         metric,
         metric_params,
         mode,
-        data.dtype,
+        computed_dtype(data),
         threads,
         check_random_state(random_state),
         verbose,
@@ -170,6 +179,7 @@ def query_neighbors(
     if native is not None:
         data, asked = dense_if_small(data), dense_if_small(asked)
     if native is None:
+        data, asked = computed(data), computed(asked)
         by_library = SearchSettings(n_neighbors, metric, metric_params, threads=threads)
         with busy("queries", verbose):
             return library_query(data, asked, by_library)
@@ -177,9 +187,11 @@ def query_neighbors(
         settings = SearchSettings(n_neighbors, threads=threads)
         with progress_bar("queries", asked.shape[0], "pt", verbose) as move_to:
             return sparse_query(csr_matrix(data), csr_matrix(asked), native, settings, move_to)
-    dtype = np.result_type(data, asked)
-    form = euclidean_form(data.astype(dtype, copy=False), native, "reference")
-    query_form = euclidean_form(asked.astype(dtype, copy=False), native, "queries")
+    dtype = np.result_type(computed_dtype(data), computed_dtype(asked))
+    if computed_dtype(data) != computed_dtype(asked):
+        data, asked = data.astype(dtype, copy=False), asked.astype(dtype, copy=False)
+    form = euclidean_form(data, native, "reference")
+    query_form = euclidean_form(asked, native, "queries")
     settings = SearchSettings(n_neighbors, dtype=dtype, threads=threads)
     with progress_bar("queries", len(asked), "pt", verbose) as move_to:
         found = exact_query(form.data, query_form.data, settings, move_to, frame)
@@ -212,6 +224,7 @@ def find_all_pairs(X: Any, settings: SearchSettings) -> Neighbors:
     if native_metric(settings.metric, settings.metric_params) is not None:
         return find_neighbors(X, replace(settings, mode="exact"))
     metric = settings.metric
+    X = computed(X)
     if callable(metric):
         metric = CheckedMetric(metric, X)
     with limited_libraries(settings.threads):
@@ -240,6 +253,7 @@ def _nearest_neighbors(
             exact = sparse_neighbors(X, native, settings, move_to)
         return NearestNeighborsResult(*exact, "exact", 1.0), None
     if native is None or issparse(X):
+        X = computed(X)
         with busy("neighbors", settings.verbose):
             indices, distances, mode, recall = library_neighbors(X, settings)
         distances = distances.astype(X.dtype, copy=False)
@@ -287,15 +301,16 @@ def _check_count(n_neighbors: Any, most: int, name: str) -> None:
 
 
 def check_rows(X: Any, name: str, least: int) -> Any:
-    """Check rows of data; whatever is not float32 becomes float64."""
+    """Check rows of data, which stay where and as they are if they are of a stored type."""
     check_sparse(X, name)
-    # The finiteness check sums, and may overflow on the way.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_min_samples=least,
-            input_name=name,
-        )
+    check_not_bfloat16(X, name)
+    checked = check_array(
+        X,
+        accept_sparse="csr",
+        dtype=STORED_TYPES[:2] if issparse(X) else STORED_TYPES,
+        ensure_all_finite=False,
+        ensure_min_samples=least,
+        input_name=name,
+    )
+    check_finite(checked, name)
+    return with_whole_rows(checked)

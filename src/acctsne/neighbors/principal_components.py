@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
+from acctsne.runtime.rows import computed
 from acctsne.runtime.threads import limited_libraries
 
 # Up to so many features the covariance takes less work than the iteration: n d^2 against about ten
@@ -71,7 +72,7 @@ class _CentredRows:
         self._X = X
         self._pool = pool
         self.n_features: int = X.shape[1]
-        largest = float(max(X.max(), -X.min()))
+        largest = max(float(X.max()), -float(X.min()))
         self._divisor = 1.0 if largest == 0 or 1e-12 < largest < 1e12 else largest
         self._center = np.zeros(X.shape[1])
         for total in self._for_blocks(lambda block: block.sum(axis=0, dtype=np.float64)):
@@ -132,7 +133,7 @@ class _CentredRows:
         X = self._X[::step] if step > 1 else self._X
 
         def at(start: int) -> Any:
-            block = X[start : start + BLOCK_ROWS]
+            block = computed(X[start : start + BLOCK_ROWS])
             return function(block if self._divisor == 1.0 else self._scaled(block))
 
         return self._pool.map(at, range(0, X.shape[0], BLOCK_ROWS))
