@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics.pairwise import euclidean_distances
 
-from acctsne.runtime.rows import computed
+from acctsne.runtime.rows import computed, computed_dtype
 from acctsne.runtime.threads import limited_libraries
 
 # Axes kept for exact searches. The search alone on MNIST-70k, Fashion-MNIST and CIFAR-10, k = 90,
@@ -138,7 +138,7 @@ def _power_of_two_scale(X: npt.NDArray[Any], pool: ThreadPoolExecutor) -> float:
     if largest == 0 or 1e-12 <= largest <= 1e12:
         return 1.0
     # Subnormal data may need more than a number of its own precision can say.
-    most = np.finfo(X.dtype).maxexp - 2
+    most = np.finfo(computed_dtype(X)).maxexp - 2
     return float(2.0 ** min(-np.floor(np.log2(largest)), most))
 
 
