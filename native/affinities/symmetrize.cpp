@@ -25,7 +25,7 @@ namespace {
 // shares.
 constexpr int kBlockBits = 10;
 constexpr int kSmallBlockBits = 8;
-constexpr Size kFewRows = Size{1} << 14;
+constexpr Size kFewRows = 4096;
 static_assert((1 << kSmallBlockBits) % kJointBlockRows == 0);
 
 // P is read twice or more. Where C is one group of so few edges, its rows are kept when they are
