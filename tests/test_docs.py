@@ -120,7 +120,7 @@ def test_the_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gallery.main(["iris", "--output", str(tmp_path)])
     assert (tmp_path / "iris.png").stat().st_size > 5_000
     X, y = gallery.load(gallery.DATA_SETS[4])
-    gallery.draw(gallery.DATA_SETS[4], X[:, ::2], y, tmp_path / "roll.png")
+    gallery.draw(gallery.DATA_SETS[4], X[:, ::2], y, y, tmp_path / "roll.png")
     assert gallery.PAGE.stat().st_mtime_ns == before  # not by a part of it
 
 

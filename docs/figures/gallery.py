@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import sklearn.datasets
+from matplotlib.figure import Figure
 from sklearn.feature_extraction.image import extract_patches_2d
 from sklearn.preprocessing import scale
 
@@ -43,7 +44,9 @@ Y = TSNE(random_state=0).fit_transform(X)
 plot.save(Y, "map.png", y)  # values=y where y is a number
 ```
 
-with nothing tuned. The KL divergence is exact, computed by `quality.exact_kl`.
+with nothing tuned. The KL divergence is that of `quality.exact_kl`, the rest that of
+`quality.report(X, Y, n_neighbors=10)`: on the right, the darker a point, the less its neighbours on
+the map are its neighbours in the data. [Which points to trust](quality.md) says more.
 """
 ENDING = """
 This page and its maps are made by `python docs/figures/gallery.py --data FOLDER`.
@@ -149,19 +152,29 @@ def load(data_set: DataSet) -> tuple[Array, Array]:
     return made["X"], made["y"]
 
 
-def measures(X: Array, Y: Array, seconds: float | None) -> dict[str, str]:
-    """Give what is said below a map; further measures go here."""
+def measures(X: Array, Y: Array, found: quality.Report, seconds: float | None) -> dict[str, str]:
+    """Give what is said below a map."""
     said = {} if seconds is None else {"seconds": f"{seconds:.2g}"}
-    return {**said, "exact KL divergence": f"{quality.exact_kl(X, Y):.3f}"}
+    return {
+        **said,
+        "exact KL divergence": f"{quality.exact_kl(X, Y):.3f}",
+        "trustworthiness": f"{found.means['trustworthiness_10']:.3f}",
+        "of 10 neighbours kept": f"{found.means['kept_10']:.0%}",
+    }
 
 
-def draw(data_set: DataSet, Y: Array, y: Array, path: Path) -> None:
-    """Draw a map, by classes or on a scale."""
+def draw(data_set: DataSet, Y: Array, y: Array, trust: Array, path: Path) -> None:
+    """Draw a map by classes or on a scale, and by how far a point's neighbours can be trusted."""
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    left, right = figure.subplots(1, 2)
     if y.dtype.kind == "f":
-        plot.save(Y, path, values=y)
+        plot.scatter(Y, values=y, ax=left)
     else:
-        plot.save(Y, path, y if data_set.classes is None else np.array(data_set.classes)[y])
-    shrink(path, 700)
+        classes = y if data_set.classes is None else np.array(data_set.classes)[y]
+        plot.scatter(Y, classes, ax=left)
+    plot.scatter(Y, values=trust, ax=right, title="trustworthiness by point")
+    figure.savefig(path, dpi=100, bbox_inches="tight")
+    shrink(path)
 
 
 def section(data_set: DataSet, X: Array, said: dict[str, str]) -> str:
@@ -184,8 +197,9 @@ def make(data_set: DataSet, folder: Path, clock: Callable[[], float] | None) -> 
     begin = clock() if clock else 0.0
     Y = TSNE(random_state=0).fit_transform(X)
     seconds = clock() - begin if clock else None
-    draw(data_set, Y, y, folder / f"{data_set.name}.png")
-    said = measures(X, Y, seconds)
+    found = quality.report(X, Y, n_neighbors=10)
+    draw(data_set, Y, y, found.trustworthiness[:, 0], folder / f"{data_set.name}.png")
+    said = measures(X, Y, found, seconds)
     print(f"{data_set.name}: {said}", flush=True)
     return section(data_set, X, said)
 
