@@ -14,7 +14,7 @@ below that of a random start; so does the spectral layout, with several times th
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix, diags, vstack
 
 from acctsne.affinities.affinities import csr_arrays
 from acctsne.affinities.forms import Matrix
@@ -28,6 +28,9 @@ SAMPLED_PART = 0.1
 
 # Fewer points than this are cheap to embed, and hardly have a large structure.
 FEWEST_SAMPLED = 1000
+
+# Sampled points whose joint neighbours are found at a time: Ctrl-C waits for one such product.
+BLOCK_ROWS = 1024
 
 # Iterations of the sample's own embedding, by the default schedule.
 ITERATIONS = 160
@@ -53,7 +56,9 @@ def _two_steps(P: csr_matrix, sample: npt.NDArray[np.intp]) -> csr_matrix:
     degrees = np.asarray(P.sum(axis=1, dtype=np.float64)).ravel()
     # P D^-1 P is symmetric; a point without neighbours leads nowhere.
     inverse = np.divide(1.0, degrees, where=degrees > 0, out=np.zeros_like(degrees))
-    joint = csr_matrix(rows @ diags(inverse) @ rows.T)
+    weighted, columns = csr_matrix(rows @ diags(inverse)), csr_matrix(rows.T)
+    blocks = range(0, len(sample), BLOCK_ROWS)
+    joint = vstack([weighted[i : i + BLOCK_ROWS] @ columns for i in blocks], format="csr")
     joint.setdiag(0.0)
     joint.eliminate_zeros()
     total = float(joint.sum())
