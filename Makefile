@@ -110,7 +110,7 @@ fuzz-native: $(VENV)/ready
 
 fuzz-native-%:
 	mkdir -p build/fuzz/corpus/$*
-	cd build/fuzz/corpus && UBSAN_OPTIONS=print_stacktrace=1 ../native/fuzz/fuzz_$* $* $(CURDIR)/native/fuzz/corpus/$* \
+	cd build/fuzz/corpus && UBSAN_OPTIONS=print_stacktrace=1 ../native/fuzz/fuzz_$* $* \
 	  -max_total_time=$$((60 * $(MINUTES))) -max_len=1024 -len_control=0 -timeout=300 -rss_limit_mb=3000 \
 	  -print_final_stats=1 -verbosity=0 -artifact_prefix=failed-$*-
 
