@@ -51,9 +51,9 @@ void use(JointRows<Real>& P, bool distinct, Input& input, ThreadTeam& team) {
   std::vector<Real> points = numbers<Real>(input, std::min<Size>(rows * kDims, 64), 1e12);
   points.resize(at(rows * kDims), Real(1));
   std::vector<Real> force(points.size());
-  std::vector<double> partials;
-  attractive_forces(edges, points.data(), kDims, force.data(), team);
-  cross_entropy(edges, points.data(), kDims, partials, team);
+  RowSums sums;
+  attractive_forces(edges, points.data(), kDims, {0, rows}, force.data(), team);
+  cross_entropy(edges, points.data(), kDims, {0, rows}, sums, team);
   EXPECT(all_finite(force));
 }
 
