@@ -26,11 +26,12 @@ namespace {
 
 // Rows in a block: their sums must fit the nearest cache, their lists be long enough for a loop to
 // pay.
-constexpr Size kBlockRows = 4096;
+constexpr Size kBlockRows = 1024;
 constexpr Size kQueriesPerChunk = 64;
 
-// How many lists before its turn a list is fetched into the cache.
-constexpr EdgeId kListsAhead = 4;
+// Entries of those lists that queries take turns at: they fit a core's second cache, together with
+// the sums of the queries.
+constexpr Size kListEntries = 1 << 15;
 
 // Where the square of a distance is less than so much of the squares of both lengths, their
 // difference has lost digits. Rounding leaves 1e-15 or so of the squares: twelve digits remain.
@@ -120,37 +121,40 @@ public:
   Size first() const { return first_; }
   Size count() const { return count_; }
 
-  // sums[i] = the product of the query with row i of the block.
-  void products(const SparseRows<Data>& queries, Size query, double* __restrict sums) const {
-    std::fill_n(sums, count_, 0.0);
-    const EdgeId end = queries.end(query);
-    for (EdgeId e = queries.begin(query); e < end; ++e) {
-      if (e + kListsAhead < end) {
-        prefetch(queries.column(e + kListsAhead));
-      }
-      const double x = queries.value(e);
-      const auto column = static_cast<std::size_t>(queries.column(e));
-      const std::uint32_t list_end = starts_[column + 1];
-      const std::uint16_t* rows = local_rows_.data();
-      const Data* values = values_.data();
-      for (std::uint32_t at = starts_[column]; at < list_end; ++at) {
-        sums[rows[at]] += x * static_cast<double>(values[at]);
+  // sums[q * count() + i] = the product of query first + q with row i of the block. Queries take
+  // turns at a few columns, whose lists stay in the cache meanwhile.
+  void products(const SparseRows<Data>& queries, Size first, Size count, double* __restrict sums,
+                EdgeId* next) const {
+    std::fill_n(sums, count * count_, 0.0);
+    for (Size q = 0; q < count; ++q) {
+      next[q] = queries.begin(first + q);
+    }
+    const auto features = static_cast<Size>(starts_.size()) - 1;
+    const Size entries = std::max<Size>(1, static_cast<Size>(values_.size()));
+    const Size columns = std::max<Size>(1, features * kListEntries / entries);
+    for (Size begin = 0; begin < features; begin += columns) {
+      for (Size q = 0; q < count; ++q) {
+        next[q] = add_products(queries, next[q], queries.end(first + q), begin + columns,
+                               sums + q * count_);
       }
     }
   }
 
 private:
-  // Lists lie all over memory, too short for the hardware to see what comes next.
-  void prefetch(PointId column) const {
-    const auto c = static_cast<std::size_t>(column);
-    const auto fetch = [](const auto* first, const auto* last) {
-      for (auto line = reinterpret_cast<std::uintptr_t>(first) & ~std::uintptr_t{63};
-           line < reinterpret_cast<std::uintptr_t>(last); line += 64) {
-        __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
+  // Adds the lists of a query's columns below `limit`, from entry e on; returns the first beyond.
+  EdgeId add_products(const SparseRows<Data>& queries, EdgeId e, EdgeId end, Size limit,
+                      double* __restrict sums) const {
+    const std::uint16_t* rows = local_rows_.data();
+    const Data* values = values_.data();
+    for (; e < end && queries.column(e) < limit; ++e) {
+      const double x = queries.value(e);
+      const auto column = static_cast<std::size_t>(queries.column(e));
+      const std::uint32_t list_end = starts_[column + 1];
+      for (std::uint32_t at = starts_[column]; at < list_end; ++at) {
+        sums[rows[at]] += x * static_cast<double>(values[at]);
       }
-    };
-    fetch(local_rows_.data() + starts_[c], local_rows_.data() + starts_[c + 1]);
-    fetch(values_.data() + starts_[c], values_.data() + starts_[c + 1]);
+    }
+    return e;
   }
 
   Size first_;
@@ -167,8 +171,7 @@ class SparseSearch {
 public:
   SparseSearch(const SparseRequest<Data>& request, ThreadTeam& team)
       : request_(request), points_(request.points, request.features, request.metric, team),
-        scratch_(static_cast<std::size_t>(team.size()),
-                 std::vector<double>(static_cast<std::size_t>(kBlockRows))) {
+        scratch_(static_cast<std::size_t>(team.size())) {
     const Size blocks = chunk_count(points_.rows(), kBlockRows);
     std::vector<std::unique_ptr<Block<Data>>> made(static_cast<std::size_t>(blocks));
     parallel_for(team, blocks, 1, [&](Size b, Size) {
@@ -210,8 +213,11 @@ public:
       const Size begin = chunk * kQueriesPerChunk;
       const Size end = std::min(begin + kQueriesPerChunk, queries.rows());
       for (const auto& block : blocks_) {
-        for (Size q = begin; q < end && !team.should_stop(w); ++q) {
-          const double* squared = distances(queries, q, *block, w);
+        if (team.should_stop(w)) {
+          return;
+        }
+        const double* squared = distances(queries, begin, end - begin, *block, w);
+        for (Size q = begin; q < end; ++q, squared += block->count()) {
           NearestList<double>& list = lists_[static_cast<std::size_t>(q)];
           for (Size j = 0; j < block->count(); ++j) {
             offer(list, squared[j], block->first() + j);
@@ -262,41 +268,48 @@ private:
     const Block<Data>& queries = *blocks_[static_cast<std::size_t>(a)];
     const Block<Data>& points = *blocks_[static_cast<std::size_t>(b)];
     NearestList<double>* lists = lists_.data() + points.first();
-    for (Size q = queries.first(); q < queries.first() + queries.count(); ++q) {
+    const Size last = queries.first() + queries.count();
+    for (Size begin = queries.first(); begin < last; begin += kQueriesPerChunk) {
       if (team.should_stop(w)) {
         return;
       }
-      const double* squared = distances(points_, q, points, w);
-      NearestList<double>& list = lists_[static_cast<std::size_t>(q)];
-      for (Size j = 0; j < points.count(); ++j) {
-        if (a == b) {
-          if (points.first() + j != q) {
+      const Size end = std::min(begin + kQueriesPerChunk, last);
+      const double* squared = distances(points_, begin, end - begin, points, w);
+      for (Size q = begin; q < end; ++q, squared += points.count()) {
+        NearestList<double>& list = lists_[static_cast<std::size_t>(q)];
+        for (Size j = 0; j < points.count(); ++j) {
+          if (a == b) {
+            if (points.first() + j != q) {
+              offer(list, squared[j], points.first() + j);
+            }
+          } else {
             offer(list, squared[j], points.first() + j);
+            offer(lists[j], squared[j], q);
           }
-        } else {
-          offer(list, squared[j], points.first() + j);
-          offer(lists[j], squared[j], q);
         }
       }
     }
   }
 
-  // Squared distances of a query from the rows of a block.
-  const double* distances(const SparseRows<Data>& queries, Size query, const Block<Data>& block,
-                          int w) {
-    double* sums = scratch_[static_cast<std::size_t>(w)].data();
-    block.products(queries, query, sums);
-    const double square = queries.squares()[query];
-    const double weight = queries.weights()[query];
-    const double offset = queries.offsets()[query];
+  // Squared distances of queries from the rows of a block, those of each after the other's.
+  const double* distances(const SparseRows<Data>& queries, Size first, Size count,
+                          const Block<Data>& block, int w) {
+    Scratch& scratch = scratch_[static_cast<std::size_t>(w)];
+    block.products(queries, first, count, scratch.sums.data(), scratch.next.data());
     const double* squares = points_.squares() + block.first();
     const double* weights = points_.weights() + block.first();
     const double* offsets = points_.offsets() + block.first();
-    for (Size j = 0; j < block.count(); ++j) {
-      const double product = weight * weights[j] * sums[j] - offset * offsets[j];
-      sums[j] = std::max(0.0, square + squares[j] - 2 * product);
+    for (Size q = 0; q < count; ++q) {
+      const double square = queries.squares()[first + q];
+      const double weight = queries.weights()[first + q];
+      const double offset = queries.offsets()[first + q];
+      double* sums = scratch.sums.data() + q * block.count();
+      for (Size j = 0; j < block.count(); ++j) {
+        const double product = weight * weights[j] * sums[j] - offset * offsets[j];
+        sums[j] = std::max(0.0, square + squares[j] - 2 * product);
+      }
     }
-    return sums;
+    return scratch.sums.data();
   }
 
   // Sorts a list, after distances that have lost digits are computed again.
@@ -346,7 +359,11 @@ private:
   SparseRows<Data> points_;
   std::vector<std::unique_ptr<Block<Data>>> blocks_;
   std::vector<NearestList<double>> lists_;
-  std::vector<std::vector<double>> scratch_; // for each worker
+  struct Scratch {
+    std::vector<double> sums = std::vector<double>(kQueriesPerChunk * kBlockRows);
+    std::vector<EdgeId> next = std::vector<EdgeId>(kQueriesPerChunk);
+  };
+  std::vector<Scratch> scratch_; // for each worker
   Size finished_pairs_ = 0;
 };
 

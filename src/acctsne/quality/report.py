@@ -73,9 +73,14 @@ class Report:
         and for "stretch" the mean size of its logarithm to the base 2, which is 0 if distances are
         in proportion everywhere. The standard errors of means are there under the names of errors.
 
-    See Also
+    Examples
     --------
-    report : Makes one.
+    >>> import numpy as np
+    >>> from acctsne import quality
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> found = quality.report(X, X[:, :2], n_neighbors=[5, 10], perplexity=10)
+    >>> list(found.columns())[:2], found.kept.shape
+    (['kept_5', 'kept_10'], (100, 2))
     """
 
     n_neighbors: tuple[int, ...]
