@@ -1,11 +1,9 @@
 // The thread team: how a loop is opened to helpers, worked through, closed and waited for.
 #include "acctsne/parallel.hpp"
 
-#include <algorithm>
+#include "acctsne/platform.hpp"
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
+#include <algorithm>
 
 namespace acctsne {
 namespace {
@@ -16,14 +14,6 @@ constexpr std::uint32_t kGateOpen = 1u << 31;
 // microseconds, less than a wake-up through the kernel takes; spinning longer only takes time from
 // others on a shared machine.
 constexpr std::chrono::microseconds kSpinTime{40};
-
-void relax_cpu() {
-#if defined(__x86_64__) || defined(__i386__)
-  _mm_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 // Spins for a bounded time, then sleeps, until `value` satisfies `done`; returns the value that
 // did.

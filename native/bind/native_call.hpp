@@ -9,6 +9,8 @@
 #include "acctsne/require.hpp"
 #include "acctsne/types.hpp"
 
+#include <cstdio> // nanobind prints to stderr and does not include it
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>

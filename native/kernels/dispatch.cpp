@@ -1,6 +1,8 @@
 // Which kernels this CPU gets.
 #include "kernels/dispatch.hpp"
 
+#include "acctsne/platform.hpp"
+
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
@@ -39,19 +41,16 @@ struct Level {
   bool usable;
 };
 
-// Lowest first. __builtin_cpu_supports asks the CPU and, through XGETBV, the operating system.
+// Lowest first.
 std::vector<Level> levels() {
   std::vector<Level> all;
   all.push_back({&baseline::kTables, true});
+  [[maybe_unused]] const CpuWords cpu = read_cpu_words();
 #ifdef ACCTSNE_BUILD_AVX2
-  all.push_back({&avx2::kTables, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                                     __builtin_cpu_supports("f16c")});
+  all.push_back({&avx2::kTables, runs_avx2(cpu)});
 #endif
 #ifdef ACCTSNE_BUILD_AVX512
-  all.push_back({&avx512::kTables,
-                 __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vnni")});
+  all.push_back({&avx512::kTables, runs_avx512(cpu)});
 #endif
   return all;
 }

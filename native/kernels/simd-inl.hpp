@@ -21,6 +21,8 @@ struct Simd {
   // Half-precision numbers, where the instruction set converts them.
 #if defined(__F16C__)
   static constexpr bool kHalves = sizeof(Real) == 4 && Bytes == 32;
+#elif defined(__aarch64__)
+  static constexpr bool kHalves = sizeof(Real) == 4 && Bytes == 16;
 #else
   static constexpr bool kHalves = false;
 #endif
@@ -30,6 +32,10 @@ struct Simd {
       return reinterpret_cast<Vec>(
           _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
     }
+#elif defined(__aarch64__)
+    if constexpr (kHalves) {
+      return reinterpret_cast<Vec>(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))));
+    }
 #endif
     return Vec{};
   }
@@ -38,6 +44,10 @@ struct Simd {
     if constexpr (kHalves) {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
                        _mm256_cvtps_ph(reinterpret_cast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
+    }
+#elif defined(__aarch64__)
+    if constexpr (kHalves) {
+      vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(reinterpret_cast<float32x4_t>(v))));
     }
 #endif
   }
@@ -60,6 +70,11 @@ struct Simd {
 #elif defined(__SSE2__)
     return sum + reinterpret_cast<IntVec>(
                      _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#elif defined(__aarch64__)
+    const auto x = reinterpret_cast<int16x8_t>(a);
+    const auto y = reinterpret_cast<int16x8_t>(b);
+    return sum + reinterpret_cast<IntVec>(
+                     vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
 #else
     return sum + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
 #endif

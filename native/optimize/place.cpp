@@ -43,12 +43,13 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
 
   const int dims = Dims == kAnyDims ? request.dims : Dims;
   Real* position = request.positions + point * dims;
+  const auto axes = static_cast<std::size_t>(dims);
   auto u = zeros<Real, Dims>(dims);
   auto update = u;
   auto difference = u;
   auto pull = u;
   auto push = u;
-  for (int axis = 0; axis < dims; ++axis) {
+  for (std::size_t axis = 0; axis < axes; ++axis) {
     u[axis] = static_cast<Real>(static_cast<double>(position[axis]) / unit);
   }
   Real gain = 1;
@@ -57,12 +58,12 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
     for (Size e = 0; e < request.k; ++e) {
       const Real* other = map.data() + Size{neighbors[e]} * dims;
       Real one_plus_d2 = 1;
-      for (int axis = 0; axis < dims; ++axis) {
+      for (std::size_t axis = 0; axis < axes; ++axis) {
         difference[axis] = u[axis] - other[axis];
         one_plus_d2 += difference[axis] * difference[axis];
       }
       const Real weight = weights[e] / one_plus_d2;
-      for (int axis = 0; axis < dims; ++axis) {
+      for (std::size_t axis = 0; axis < axes; ++axis) {
         pull[axis] += weight * difference[axis];
       }
     }
@@ -70,7 +71,7 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
     Real length2 = 0;
     Real turn = 0;
     Real growth = 0;
-    for (int axis = 0; axis < dims; ++axis) {
+    for (std::size_t axis = 0; axis < axes; ++axis) {
       const Real gradient = factor * (exaggeration * pull[axis] -
                                       static_cast<Real>(static_cast<double>(push[axis]) / z));
       const Real last = update[axis];
@@ -81,12 +82,12 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
     }
     gain = HeavyBall<Real>::gain(gain, turn, growth);
     const Real shorter = shortened(length2, max_step);
-    for (int axis = 0; axis < dims; ++axis) {
+    for (std::size_t axis = 0; axis < axes; ++axis) {
       update[axis] *= shorter;
       u[axis] += update[axis];
     }
   }
-  for (int axis = 0; axis < dims; ++axis) {
+  for (std::size_t axis = 0; axis < axes; ++axis) {
     position[axis] = static_cast<Real>(static_cast<double>(u[axis]) * unit);
   }
 }

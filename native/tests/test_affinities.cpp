@@ -384,7 +384,7 @@ TEST(reported_perplexities_are_those_of_the_rows) {
 TEST(mixtures_match_a_direct_sum) {
   constexpr Size kRows = 300;
   constexpr Size kNeighbors = 37;
-  for_reals([]<typename Real>() {
+  for_reals([&]<typename Real>() {
     const std::vector<double> perplexities{3, 8, 20};
     const std::vector<Real> distances = random_distances<Real>(kRows, kNeighbors, 5);
     std::vector<std::vector<double>> betas;

@@ -56,8 +56,9 @@ std::vector<PointId> nearest_of(const std::vector<Data>& data, Size features, Si
   std::vector<PointId> nearest(distances.size());
   std::iota(nearest.begin(), nearest.end(), PointId{0});
   nearest.erase(nearest.begin() + query);
-  std::stable_sort(nearest.begin(), nearest.end(),
-                   [&](PointId a, PointId b) { return distances[at(a)] < distances[at(b)]; });
+  std::sort(nearest.begin(), nearest.end(), [&](PointId a, PointId b) {
+    return std::pair(distances[at(a)], a) < std::pair(distances[at(b)], b);
+  });
   nearest.resize(at(k));
   return nearest;
 }

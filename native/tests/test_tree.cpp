@@ -279,8 +279,9 @@ TEST(codes_are_sorted_stably) {
         }
         std::vector<PointId> expected(codes.size());
         std::iota(expected.begin(), expected.end(), PointId{0});
-        std::stable_sort(expected.begin(), expected.end(),
-                         [&](PointId a, PointId b) { return codes[at(a)] < codes[at(b)]; });
+        std::sort(expected.begin(), expected.end(), [&](PointId a, PointId b) {
+          return std::pair(codes[at(a)], a) < std::pair(codes[at(b)], b);
+        });
         for (const int threads : kThreadCounts) {
           ThreadTeam team(threads);
           CodeSorter sorter;

@@ -150,7 +150,7 @@ void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& orde
   team.for_chunks(chunk_count(static_cast<Size>(buckets), kBucketsPerTask), [&](Size task,
                                                                                 int worker) {
     const auto first = static_cast<std::size_t>(task * kBucketsPerTask);
-    const auto last = std::min(first + kBucketsPerTask, buckets);
+    const auto last = std::min<std::size_t>(first + kBucketsPerTask, buckets);
     for (std::size_t bucket = first; bucket < last; ++bucket) {
       sort_bucket(sorted_codes_.data() + starts_[bucket], sorted_order_.data() + starts_[bucket],
                   Size{starts_[bucket + 1]} - Size{starts_[bucket]},

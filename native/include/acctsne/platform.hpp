@@ -1,0 +1,29 @@
+// What differs between processors and operating systems. Nothing else in the core asks which one it
+// runs on, but for the kernels, which are compiled for an instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace acctsne {
+
+// What an x86-64 CPU and its operating system say of themselves: registers of the instruction CPUID
+// and, by XGETBV, the registers that the system saves when it switches threads.
+struct CpuWords {
+  std::uint32_t leaf1_ecx = 0;
+  std::uint32_t leaf7_ebx = 0;
+  std::uint32_t leaf7_ecx = 0;
+  std::uint64_t saved = 0;
+};
+
+// Of the CPU that this runs on; zeros where it is no x86-64.
+CpuWords read_cpu_words();
+
+// Whether the kernels of a level may run: the CPU has all instructions that their flags in
+// CMakeLists.txt allow the compiler, and the system saves the registers.
+bool runs_avx2(const CpuWords& cpu);
+bool runs_avx512(const CpuWords& cpu);
+
+// Tells the CPU that a thread spins, so that it leaves more to the core's other thread.
+void relax_cpu();
+
+} // namespace acctsne

@@ -1,0 +1,86 @@
+// Which levels a CPU runs: by words of CPUs that are not here, and by what Linux says of this one.
+#include "acctsne/platform.hpp"
+
+#include "check.hpp"
+
+#include <fstream>
+#include <initializer_list>
+#include <set>
+#include <sstream>
+
+using namespace acctsne;
+
+namespace {
+
+// Every bit set but one of the word that it is cleared in.
+template <typename Word>
+CpuWords all_but(Word CpuWords::* word, int bit) {
+  CpuWords cpu{~0u, ~0u, ~0u, ~std::uint64_t{0}};
+  cpu.*word &= ~(Word{1} << bit);
+  return cpu;
+}
+
+} // namespace
+
+TEST(a_level_needs_every_bit) {
+  const CpuWords everything{~0u, ~0u, ~0u, ~std::uint64_t{0}};
+  CHECK(runs_avx2(everything));
+  CHECK(runs_avx512(everything));
+  CHECK(!runs_avx2(CpuWords{}));
+  CHECK(!runs_avx512(CpuWords{}));
+  // FMA, OSXSAVE, AVX and F16C; AVX2.
+  for (const int bit : {12, 27, 28, 29}) {
+    CHECK(!runs_avx2(all_but(&CpuWords::leaf1_ecx, bit)));
+  }
+  CHECK(!runs_avx2(all_but(&CpuWords::leaf7_ebx, 5)));
+  // AVX-512 F, DQ, CD, BW and VL; VNNI.
+  for (const int bit : {16, 17, 28, 30, 31}) {
+    CHECK(runs_avx2(all_but(&CpuWords::leaf7_ebx, bit)));
+    CHECK(!runs_avx512(all_but(&CpuWords::leaf7_ebx, bit)));
+  }
+  CHECK(!runs_avx512(all_but(&CpuWords::leaf7_ecx, 11)));
+  CHECK(!runs_avx512(all_but(&CpuWords::leaf7_ebx, 5)));
+}
+
+TEST(a_system_that_does_not_save_the_registers_has_no_level) {
+  for (const int bit : {1, 2}) {
+    CHECK(!runs_avx2(all_but(&CpuWords::saved, bit)));
+  }
+  for (const int bit : {5, 6, 7}) {
+    CHECK(runs_avx2(all_but(&CpuWords::saved, bit)));
+    CHECK(!runs_avx512(all_but(&CpuWords::saved, bit)));
+  }
+}
+
+#if defined(__linux__) && defined(__x86_64__)
+TEST(this_cpu_is_what_linux_says) {
+  std::ifstream file("/proc/cpuinfo");
+  std::set<std::string> flags;
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("flags", 0) == 0) {
+      std::istringstream words(line);
+      for (std::string word; words >> word;) {
+        flags.insert(word);
+      }
+      break;
+    }
+  }
+  CHECK(!flags.empty());
+  const auto all = [&](std::initializer_list<const char*> names) {
+    bool found = true;
+    for (const char* name : names) {
+      found = found && flags.count(name) > 0;
+    }
+    return found;
+  };
+  const CpuWords cpu = read_cpu_words();
+  const bool avx2 = all({"avx", "avx2", "fma", "f16c"});
+  CHECK_EQUAL(runs_avx2(cpu), avx2);
+  CHECK_EQUAL(runs_avx512(cpu), avx2 && all({"avx512f", "avx512dq", "avx512cd", "avx512bw",
+                                             "avx512vl", "avx512_vnni"}));
+}
+#endif
+
+int main() {
+  return check::run_tests();
+}
