@@ -1,6 +1,7 @@
 # make demo   build, install, embed the handwritten digits, draw the map
 # make test   build, install, run everything that must be green
 # make docs   build, install, write the documentation to build/docs
+# make wheel  wheels for Linux, macOS and Windows, into dist
 # All make their own environment in .venv; a second run only does what has changed.
 
 PYTHON ?= python3
@@ -15,12 +16,14 @@ export CXX
 NATIVE_SOURCES := $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' -o -name 'CMakeLists.txt' \))
 PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/acctsne/__init__.py)
 
-.PHONY: demo test docs native-test python-test lint types format asan asan-python tsan tidy coverage check-all \
-  benchmark-smoke fuzz fuzz-native soak test-versions clean help
+.PHONY: demo test docs native-test python-test lint types format asan asan-python tsan clang arm64 tidy coverage check-all \
+  benchmark-smoke fuzz fuzz-native soak test-versions sdist-test wheel wheel-test \
+  lint-workflows clean help
 
 help:
-	@sed -n '1,4p' Makefile
+	@sed -n '1,5p' Makefile
 
 demo: build/installed
 	$(BIN)/python -m acctsne demo --output demo
@@ -37,7 +40,7 @@ native-test: $(VENV)/ready
 	cmake --build build/native
 	ctest --test-dir build/native --output-on-failure
 
-python-test: build/installed
+python-test: build/installed $(VENV)/ready
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/ready
@@ -46,7 +49,7 @@ lint: $(VENV)/ready
 	codespell
 	clang-format --dry-run --Werror $(filter %.cpp %.hpp,$(NATIVE_SOURCES))
 
-types: build/installed
+types: build/installed $(VENV)/ready
 	mypy
 
 format: $(VENV)/ready
@@ -73,15 +76,31 @@ asan-python: build/installed
 	  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  $(BIN)/python -m pytest -p no:cacheprovider $(WATCHED_TESTS)
 
+# Native tests by the other compiler: the newest clang that has a name of its own here.
+CLANG ?= $(firstword $(foreach name,clang++-19 clang++-18 clang++-17 clang++-16,$(shell command -v $(name))) clang++)
+clang: $(VENV)/ready
+	cmake --preset $@ -D CMAKE_CXX_COMPILER=$(CLANG)
+	cmake --build build/$@
+	ctest --test-dir build/$@ --output-on-failure
+
+# Native tests of the NEON kernels, and what is built on them, on an emulated CPU. Debian: g++-aarch64-linux-gnu,
+# qemu-user-static.
+ARM64_TESTS := platform|parallel|kernels|distances|tree|edges
+arm64: $(VENV)/ready
+	cmake --preset $@
+	cmake --build build/$@
+	ctest --test-dir build/$@ --output-on-failure --tests-regex '^($(ARM64_TESTS))$$'
+
 # All that a release is checked by.
-check-all: test docs asan asan-python tsan tidy benchmark-smoke
+check-all: test docs asan asan-python tsan clang arm64 tidy benchmark-smoke test-versions sdist-test wheel-test \
+  lint-workflows
 
 tidy: native-test
 	$(BIN)/python -m pip install --quiet --group tidy
 	clang-tidy -p build/native --quiet $(filter-out native/bind/% native/kernels/% native/tests/%,$(filter %.cpp,$(NATIVE_SOURCES)))
 
 # Every benchmark on small data: that it runs, not what it says.
-benchmark-smoke: build/installed
+benchmark-smoke: build/installed $(VENV)/ready
 	$(BIN)/python benchmarks/compare.py --dataset digits --contestants acctsne,sklearn --repeats 1 --output build/smoke
 	$(BIN)/python benchmarks/steps.py --dataset digits --iterations 5 --output build/smoke
 	$(BIN)/python benchmarks/scaling.py --dataset synthetic:4000x20 --sizes 2000,4000 --iterations 5 --output build/smoke
@@ -95,7 +114,7 @@ benchmark-smoke: build/installed
 # Inputs and calls at random, each in a process of its own, for so many minutes.
 MINUTES ?= 10
 SEED ?= 0
-fuzz: build/installed
+fuzz: build/installed $(VENV)/ready
 	$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES) --seed $(SEED)
 
 # Coverage-guided fuzzing of the native core, each of its fuzzers for so many minutes, two at a time. Needs clang
@@ -115,11 +134,11 @@ fuzz-native-%:
 	  -print_final_stats=1 -verbosity=0 -artifact_prefix=failed-$*-
 
 # Kills and many fits: minutes.
-soak: build/installed
+soak: build/installed $(VENV)/ready
 	$(BIN)/python tests/soak.py
 
 # What the tests reach: of Python, and of the native core by its own tests.
-coverage: build/installed
+coverage: build/installed $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --group coverage
 	$(BIN)/python -m pytest --quiet --cov --cov-report=term
 	cmake --preset coverage > /dev/null
@@ -137,9 +156,56 @@ test-versions:
 	build/oldest/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
 	build/newest/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
 
-$(VENV)/ready: pyproject.toml
+# The source archive, built offline by what pyproject.toml asks for, in an environment of its own.
+sdist-test:
+	rm -rf build/sdist && mkdir -p build/sdist
+	$(PYTHON) -m venv build/sdist/env
+	build/sdist/env/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	build/sdist/env/bin/python -m pip install --quiet --group build --group wheel-test build
+	build/sdist/env/bin/python -m build --no-isolation --sdist --outdir build/sdist .
+	PATH=$(CURDIR)/build/sdist/env/bin:$(PATH) build/sdist/env/bin/python -m pip install --quiet --no-index \
+	  --no-build-isolation build/sdist/acctsne-$(VERSION).tar.gz
+	tar -xzf build/sdist/acctsne-$(VERSION).tar.gz -C build/sdist
+	cd build/sdist/acctsne-$(VERSION) && ../env/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
+
+# Wheels by zig's cross compiler, for all systems or those in SYSTEMS (packaging/wheels.py names them). By Python 3.12
+# or later one wheel serves all later versions.
+SYSTEMS ?=
+WHEEL_TAG = $(shell $(PYTHON) -c 'import sys; print("cp312-abi3" if sys.version_info >= (3, 12) else "cp311-cp311")')
+WHEEL_ENV = build/wheel-env-$(WHEEL_TAG)
+wheel:
+	@$(MAKE) --no-print-directory $(WHEEL_ENV)/ready
+	PATH=$(CURDIR)/$(WHEEL_ENV)/bin:$(PATH) $(WHEEL_ENV)/bin/python packaging/wheels.py $(SYSTEMS)
+
+# This version's wheel for this machine as a user gets it: from the file, in a fresh environment, without a compiler.
+wheel-test:
+	@ls dist/acctsne-$(VERSION)-$(WHEEL_TAG)-*manylinux*$$(uname -m).whl > /dev/null 2>&1 || $(MAKE) wheel SYSTEMS=linux-$$(uname -m)
+	rm -rf build/wheel-test && $(PYTHON) -m venv build/wheel-test
+	build/wheel-test/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	env PATH=$(CURDIR)/build/wheel-test/bin CXX=none build/wheel-test/bin/python -m pip install --quiet \
+	  --only-binary :all: --group wheel-test
+	env PATH=$(CURDIR)/build/wheel-test/bin CXX=none build/wheel-test/bin/python -m pip install --quiet \
+	  --only-binary :all: --no-index --find-links dist acctsne==$(VERSION)
+	build/wheel-test/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
+	build/wheel-test/bin/acctsne info
+	build/wheel-test/bin/acctsne demo --output build/wheel-test/demo
+	build/wheel-test/bin/python -X importtime -c 'import acctsne' 2>&1 | tail -n 1
+
+# The workflows of the public forge, which cannot run here.
+lint-workflows: $(VENV)/build-ready
+	$(BIN)/python -m pip install --quiet --group workflows
+	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	zizmor --offline --quiet .github/workflows
+
+# What compiles the package, and no more: all that `make demo` needs.
+$(VENV)/build-ready: pyproject.toml
+	@echo "making the environment $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --group build
+	@touch $@
+
+$(VENV)/ready: $(VENV)/build-ready
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
@@ -147,10 +213,17 @@ $(VENV)/docs-ready: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
-build/installed: $(VENV)/ready $(NATIVE_SOURCES) $(PYTHON_SOURCES) $(BUILD_FILES)
+build/wheel-env-%/ready: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(@D)/bin/python -m pip install --quiet --group wheel
+	@touch $@
+
+build/installed: $(VENV)/build-ready $(NATIVE_SOURCES) $(PYTHON_SOURCES) $(BUILD_FILES)
+	@echo "compiling the native core, which takes some minutes the first time"
 	$(BIN)/python -m pip install --quiet --no-build-isolation \
 	  --config-settings=cmake.define.ACCTSNE_WERROR=ON '.[plot]'
 	@mkdir -p build && touch $@
 
 clean:
-	rm -rf build $(VENV) demo
+	rm -rf build dist $(VENV) demo
