@@ -18,6 +18,11 @@ def test_one_version() -> None:
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited
     assert cited[1].strip("\"'") == acctsne.__version__
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+    assert f'version: "{acctsne.__version__}"' in recipe
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    dated = rf"^## \[{acctsne.__version__}\] - \d{{4}}-\d\d-\d\d$"
+    assert re.search(dated, changelog, re.MULTILINE)
     assert "version =" not in (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
 
 

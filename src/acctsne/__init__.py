@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from acctsne.neighbors.nearest import nearest_neighbors
     from acctsne.runtime.build import build_info
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "TSNE",
