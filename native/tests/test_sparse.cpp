@@ -127,8 +127,9 @@ void check_found(const Found<Data>& found, const Csr<Data>& queries, const Csr<D
         all_distances(queries, i, points, features, metric, among_themselves);
     std::vector<PointId> order(all.size());
     std::iota(order.begin(), order.end(), PointId{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](PointId a, PointId b) { return all[at(a)] < all[at(b)]; });
+    std::sort(order.begin(), order.end(), [&](PointId a, PointId b) {
+      return std::pair(all[at(a)], a) < std::pair(all[at(b)], b);
+    });
     for (Size j = 0; j < k; ++j) {
       const PointId id = found.indices[at(i * k + j)];
       const double expected = all[at(order[at(j)])];
