@@ -6,9 +6,6 @@ tight ones. So a sample and a few rounds of subspace iteration are enough.
 
 import functools
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +14,7 @@ import numpy.typing as npt
 from sklearn.metrics.pairwise import euclidean_distances
 
 from acctsne.runtime.rows import computed, computed_dtype
-from acctsne.runtime.threads import limited_libraries
+from acctsne.runtime.threads import Map, workers
 
 # Axes kept for exact searches. The search alone on MNIST-70k, Fashion-MNIST and CIFAR-10, k = 90,
 # AVX-512, 2 threads, means of two runs: 2.5, 2.5 and 5.1 s with 128, 2.4, 2.3 and 4.5 s with 160,
@@ -86,21 +83,9 @@ class Frame:
             coordinates[start:stop] = moved if self.axes is None else moved @ self.axes
             squared_norms[start:stop] = np.einsum("ij,ij->i", moved, moved, dtype=np.float64)
 
-        with _workers(threads) as pool:
-            deque(pool.map(place, range(0, len(X), BLOCK_ROWS)), maxlen=0)
+        with workers(threads, X.size) as run:
+            deque(run(place, range(0, len(X), BLOCK_ROWS)), maxlen=0)
         return Projection(coordinates, squared_norms)
-
-
-@contextmanager
-def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Share work among threads, each with libraries that use one.
-
-    BLAS threads would change the last bits, on which an approximate search depends. And a QR takes
-    many small steps, after each of which they wait for each other: on a busy machine a hundred
-    times as long.
-    """
-    with limited_libraries(1), ThreadPoolExecutor(threads) as pool:
-        yield pool
 
 
 def find_frame(
@@ -114,8 +99,8 @@ def find_frame(
     if n_axes is None:
         n_axes = AXES_OF_FEW if few else EXACT_AXES
     n_rows, rounds = (SAMPLE_OF_FEW, ROUNDS_OF_FEW) if few else (SAMPLE_ROWS, ROUNDS)
-    with _workers(threads) as pool:
-        scale = _power_of_two_scale(X, pool)
+    with workers(threads, X.size) as run:
+        scale = _power_of_two_scale(X, run)
         rows = computed(X[:: max(1, len(X) // n_rows)][:n_rows])
         if scale != 1:
             rows = rows.astype(np.float64) * scale
@@ -123,18 +108,18 @@ def find_frame(
         sample = (rows - center.astype(rows.dtype)).astype(np.float32, copy=False)
         in_memory = 4 * X.shape[0] * X.shape[1] <= FEATURES_BYTES
         nearest = n_neighbors / len(X) if in_memory else None
-        axes = _leading_axes(sample, nearest, n_axes, rounds, pool)
+        axes = _leading_axes(sample, nearest, n_axes, rounds, run)
     return Frame(scale, center, axes)
 
 
-def _power_of_two_scale(X: npt.NDArray[Any], pool: ThreadPoolExecutor) -> float:
+def _power_of_two_scale(X: npt.NDArray[Any], run: Map) -> float:
     """Find a factor that brings squares of the data into float32's range, 1 if they are there."""
 
     def extent(start: int) -> float:
         block = X[start : start + BLOCK_ROWS]
         return max(float(block.max()), -float(block.min()))
 
-    largest = max(pool.map(extent, range(0, len(X), BLOCK_ROWS)))
+    largest = max(run(extent, range(0, len(X), BLOCK_ROWS)))
     if largest == 0 or 1e-12 <= largest <= 1e12:
         return 1.0
     # Subnormal data may need more than a number of its own precision can say.
@@ -147,7 +132,7 @@ def _leading_axes(
     nearest: float | None,
     most: int,
     rounds: int,
-    pool: ThreadPoolExecutor,
+    run: Map,
 ) -> npt.NDArray[np.float32] | None:
     """Compute orthonormal axes of large variance, or None to keep the features as they are.
 
@@ -162,20 +147,20 @@ def _leading_axes(
     if n_features <= most:
         covariance = sample.T.astype(np.float64) @ sample
         return np.ascontiguousarray(np.linalg.eigh(covariance)[1][:, ::-1], dtype=np.float32)
-    axes = _subspace_iteration(sample, most, rounds, pool)
+    axes = _subspace_iteration(sample, most, rounds, run)
     if nearest is not None and _survivors(sample, axes, nearest) > MAX_SURVIVORS:
         return None
     return np.ascontiguousarray(axes)
 
 
 def _subspace_iteration(
-    sample: npt.NDArray[np.float32], n_axes: int, rounds: int, pool: ThreadPoolExecutor
+    sample: npt.NDArray[np.float32], n_axes: int, rounds: int, run: Map
 ) -> npt.NDArray[np.float32]:
     """Compute so many axes, by falling variance."""
     blocks = [sample[i : i + BLOCK_ROWS] for i in range(0, len(sample), BLOCK_ROWS)]
 
     def times_covariance(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        products = pool.map(lambda rows: rows.T @ (rows @ vectors), blocks)
+        products = run(lambda rows: rows.T @ (rows @ vectors), blocks)
         return functools.reduce(np.add, products)
 
     shape = sample.shape[1], n_axes + 16
@@ -183,7 +168,7 @@ def _subspace_iteration(
     for _ in range(rounds):
         basis = np.linalg.qr(times_covariance(basis))[0]
     # Tiles are given up after the leading few.
-    reduced = np.concatenate(list(pool.map(lambda rows: rows @ basis, blocks))).astype(np.float64)
+    reduced = np.concatenate(list(run(lambda rows: rows @ basis, blocks))).astype(np.float64)
     rotation = np.linalg.eigh(reduced.T @ reduced)[1][:, ::-1][:, :n_axes]
     axes: npt.NDArray[np.float64] = np.linalg.qr(basis.astype(np.float64) @ rotation)[0]
     return axes.astype(np.float32)

@@ -6,7 +6,6 @@ still. It starts from the axes of a sample, so that few passes over the data are
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from acctsne.runtime.rows import computed
-from acctsne.runtime.threads import limited_libraries
+from acctsne.runtime.threads import Map, workers
 
 # Up to so many features the covariance takes less work than the iteration: n d^2 against about ten
 # passes over the data, each of which multiplies twice by a dozen axes.
@@ -45,9 +44,8 @@ def principal_components(
     itself be coordinates, on the orthonormal columns of `frame`; loadings are then those of the
     features that these columns have.
     """
-    # BLAS on one thread each, lest the number of threads change the last bits.
-    with limited_libraries(1), ThreadPoolExecutor(threads) as pool:
-        rows = _CentredRows(X, pool)
+    with workers(threads, X.shape[0] * X.shape[1]) as run:
+        rows = _CentredRows(X, run)
         wanted = min(n_components, *X.shape)
         if X.shape[1] <= FEW_FEATURES:
             axes = _by_covariance(rows, wanted)
@@ -68,9 +66,9 @@ class _CentredRows:
     centre is taken off their products.
     """
 
-    def __init__(self, X: Any, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, X: Any, run: Map) -> None:
         self._X = X
-        self._pool = pool
+        self._run = run
         self.n_features: int = X.shape[1]
         largest = max(float(X.max()), -float(X.min()))
         self._divisor = 1.0 if largest == 0 or 1e-12 < largest < 1e12 else largest
@@ -136,7 +134,7 @@ class _CentredRows:
             block = computed(X[start : start + BLOCK_ROWS])
             return function(block if self._divisor == 1.0 else self._scaled(block))
 
-        return self._pool.map(at, range(0, X.shape[0], BLOCK_ROWS))
+        return self._run(at, range(0, X.shape[0], BLOCK_ROWS))
 
 
 def _by_covariance(rows: _CentredRows, wanted: int) -> npt.NDArray[np.float64]:
