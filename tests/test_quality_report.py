@@ -65,7 +65,7 @@ def test_other_metrics(data: Array, layout: Array, metric: str) -> None:
 
 def test_points_are_their_definition(data: Array, layout: Array, found: Report) -> None:
     in_data, in_map = ranks(data), ranks(layout)
-    for s, k in enumerate(found.n_neighbors):
+    for s, k in enumerate(found.sizes):
         near = (in_map >= 1) & (in_map <= k)
         kept = (near & (in_data <= k)).sum(axis=1) / k
         np.testing.assert_allclose(found.kept[:, s], kept, rtol=1e-12)
@@ -172,8 +172,8 @@ def test_tables(found: Report, tmp_path: Path) -> None:
 
 def test_small_data_has_small_neighbourhoods() -> None:
     X = np.random.default_rng(0).normal(size=(30, 3))
-    assert quality.report(X, X[:, :2], perplexity=5).n_neighbors == (10,)
-    assert quality.report(X[:4], X[:4, :2], perplexity=1).n_neighbors == (1,)
+    assert quality.report(X, X[:, :2], perplexity=5).sizes == (10,)
+    assert quality.report(X[:4], X[:4, :2], perplexity=1).sizes == (1,)
 
 
 @pytest.mark.parametrize(

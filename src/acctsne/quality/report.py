@@ -33,11 +33,11 @@ Floats = npt.NDArray[np.float64]
 class Report:
     """What :func:`report` finds: arrays with a value for each point, and their means.
 
-    Arrays of shape (n_samples, n_sizes) have a column for each size of `n_neighbors`.
+    Arrays of shape (n_samples, n_sizes) have a column for each of `sizes`.
 
     Attributes
     ----------
-    n_neighbors : tuple of int
+    sizes : tuple of int
         Sizes k of the neighbourhoods that were compared.
 
     kept : ndarray of shape (n_samples, n_sizes)
@@ -83,7 +83,7 @@ class Report:
     (['kept_5', 'kept_10'], (100, 2))
     """
 
-    n_neighbors: tuple[int, ...]
+    sizes: tuple[int, ...]
     kept: Floats
     trustworthiness: Floats
     trustworthiness_error: Floats
@@ -99,7 +99,7 @@ class Report:
         columns: dict[str, Floats] = {}
         for name in SIZED:
             values = getattr(self, name)
-            columns |= {f"{name}_{k}": values[:, s] for s, k in enumerate(self.n_neighbors)}
+            columns |= {f"{name}_{k}": values[:, s] for s, k in enumerate(self.sizes)}
         return columns | {name: getattr(self, name) for name in ("kl", "stretch", "perplexity")}
 
     def to_frame(self) -> Any:
