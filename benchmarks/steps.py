@@ -91,7 +91,7 @@ def make_affinities(neighbors: Neighbors, dtype: str, threads: int, repeats: int
         conditional, *_ = _core.search_perplexity(squared, neighbors.perplexity, threads)
         seconds.append(perf_counter() - start)
     indices = neighbors.indices.copy()
-    _core.sort_rows(indices, conditional, threads)
+    _core.sort_rows(indices, conditional, len(indices), threads)
     offsets, columns, values = _core.symmetrize(indices, conditional, False, threads)
     return Affinities(offsets, columns, values, median(seconds))
 

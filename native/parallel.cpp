@@ -188,9 +188,13 @@ bool ThreadTeam::should_stop(int worker) {
   return abandoned_.load(std::memory_order_relaxed);
 }
 
-void ThreadTeam::check() {
+bool ThreadTeam::wants_to_stop() {
   poll_if_due();
-  if (cancelled_) {
+  return cancelled_;
+}
+
+void ThreadTeam::check() {
+  if (wants_to_stop()) {
     throw Cancelled();
   }
 }

@@ -158,7 +158,7 @@ def test_symmetrize(threads: int, dtype: npt.DTypeLike) -> None:
     np.put_along_axis(dense, indices.astype(np.intp), conditional.astype(np.float64), axis=1)
     expected = (dense + dense.T) / (2 * n)
 
-    _core.sort_rows(indices, conditional, threads)
+    _core.sort_rows(indices, conditional, n, threads)
     offsets, columns, values = _core.symmetrize(indices, conditional, False, threads)
     found = csr_matrix((values, columns, offsets), shape=(n, n))
     np.testing.assert_allclose(

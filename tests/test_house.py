@@ -17,6 +17,7 @@ LAYERS = (
     "interop",
     "pictures",
     "quality",
+    "distributed",
     "estimator",
     "estimator_archive",
     "problem",

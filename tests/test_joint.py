@@ -186,6 +186,6 @@ class TestBadArrays:
         with pytest.raises(ValueError, match="differ in shape"):
             _core.symmetrize(indices, values[:, :1].copy(), False, 1)
         with pytest.raises(ValueError, match="differ in shape"):
-            _core.sort_rows(indices, values[:2].copy(), 1)
+            _core.sort_rows(indices, values[:2].copy(), 3, 1)
         with pytest.raises(ValueError, match="differ in rows"):
             _core.Optimizer32(indices, values, False, values[:2].copy(), Engine("exact").native(2))

@@ -46,13 +46,14 @@ void sort_row(std::vector<Entry<Real>>& row, std::vector<Entry<Real>>& scratch, 
 } // namespace
 
 template <typename Real>
-void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, ThreadTeam& team) {
+void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, Size points,
+                    ThreadTeam& team) {
   struct Scratch {
     std::vector<Entry<Real>> row;
     std::vector<Entry<Real>> other;
   };
   std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()));
-  const auto column_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows)));
+  const auto column_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(points)));
   team.for_chunks(chunk_count(rows, kRowsPerChunk), [&](Size chunk, int worker) {
     auto& [row, other] = scratch[static_cast<std::size_t>(worker)];
     row.resize(static_cast<std::size_t>(neighbors));
@@ -73,7 +74,7 @@ void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, T
 }
 
 template <typename Real>
-bool is_sorted_by_column(const Conditional<Real>& conditional, ThreadTeam& team) {
+bool is_sorted_by_column(const Conditional<Real>& conditional, Size points, ThreadTeam& team) {
   std::atomic<bool> sorted{true};
   parallel_for(team, conditional.rows, kRowsPerChunk, [&](Size begin, Size end) {
     bool all = true;
@@ -84,7 +85,7 @@ bool is_sorted_by_column(const Conditional<Real>& conditional, ThreadTeam& team)
         all &= last <= columns[e];
         last = columns[e];
       }
-      all &= last < conditional.rows;
+      all &= last < points;
     }
     if (!all) {
       sorted.store(false, std::memory_order_relaxed);
@@ -94,8 +95,8 @@ bool is_sorted_by_column(const Conditional<Real>& conditional, ThreadTeam& team)
 }
 
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \
-  template void sort_by_column(PointId*, Real*, Size, Size, ThreadTeam&);                          \
-  template bool is_sorted_by_column(const Conditional<Real>&, ThreadTeam&);
+  template void sort_by_column(PointId*, Real*, Size, Size, Size, ThreadTeam&);                    \
+  template bool is_sorted_by_column(const Conditional<Real>&, Size, ThreadTeam&);
 ACCTSNE_INSTANTIATE(float)
 ACCTSNE_INSTANTIATE(double)
 

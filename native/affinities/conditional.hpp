@@ -18,12 +18,13 @@ struct Conditional {
   const Real* values_of(Size row) const { return values + row * neighbors; }
 };
 
-// Sorts each row by column. No row may name a neighbour twice.
+// Sorts each row by column, of which there are so many. No row may name a neighbour twice.
 template <typename Real>
-void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, ThreadTeam& team);
+void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, Size points,
+                    ThreadTeam& team);
 
-// Whether all columns are those of points, and ascend within each row.
+// Whether all columns are those of so many points, and ascend within each row.
 template <typename Real>
-bool is_sorted_by_column(const Conditional<Real>& conditional, ThreadTeam& team);
+bool is_sorted_by_column(const Conditional<Real>& conditional, Size points, ThreadTeam& team);
 
 } // namespace acctsne

@@ -2,6 +2,7 @@
 // there as a matrix.
 #pragma once
 
+#include "acctsne/communicator.hpp"
 #include "acctsne/csr.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
@@ -29,24 +30,27 @@ public:
   using Visit = std::function<void(const JointRow<Real>& row, int worker)>;
 
   virtual ~JointRows() = default;
-  virtual Size rows() const = 0;
-  // Calls visit with each row once, for the length of the call. Blocks of rows come in any order
-  // and on any thread.
+  virtual Size rows() const = 0; // of all processes
+  // Calls visit with each own row once, for the length of the call. Blocks of rows come in any
+  // order and on any thread.
   virtual void for_rows(ThreadTeam& team, const Visit& visit) = 0;
 };
 
-// The rows of a matrix that is there. It must outlive them.
+// The own rows of a matrix that is there. It must outlive them.
 template <typename Real>
 class MatrixRows final : public JointRows<Real> {
 public:
-  explicit MatrixRows(const CsrView<Real>& P) : P_(P) {}
+  explicit MatrixRows(const CsrView<Real>& P, const Communicator& processes = one_process)
+      : P_(P), own_(rows_of(processes.rank(), processes.size(), P.rows())) {}
 
   Size rows() const override { return P_.rows(); }
 
   void for_rows(ThreadTeam& team, const typename JointRows<Real>::Visit& visit) override {
-    team.for_chunks(chunk_count(rows(), kJointBlockRows), [&](Size block, int worker) {
-      const Size end = std::min((block + 1) * kJointBlockRows, rows());
-      for (Size i = block * kJointBlockRows; i < end; ++i) {
+    const Size blocks = chunk_count(own_.end - own_.begin, kJointBlockRows);
+    team.for_chunks(blocks, [&](Size block, int worker) {
+      const Size begin = own_.begin + block * kJointBlockRows;
+      const Size end = std::min(begin + kJointBlockRows, own_.end);
+      for (Size i = begin; i < end; ++i) {
         const auto first = static_cast<std::size_t>(P_.offsets[static_cast<std::size_t>(i)]);
         const auto last = static_cast<std::size_t>(P_.offsets[static_cast<std::size_t>(i + 1)]);
         visit({i, P_.columns.subspan(first, last - first), P_.values.subspan(first, last - first)},
@@ -57,6 +61,7 @@ public:
 
 private:
   CsrView<Real> P_;
+  Rows own_;
 };
 
 } // namespace acctsne

@@ -13,9 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 namespace acctsne {
@@ -38,13 +36,6 @@ constexpr Size kFewestChunkRows = 512;
 
 // Where C is large, this part of its edges is transposed at a time.
 constexpr EdgeId kParts = 16;
-
-// The value, or zero. By its bits: compilers would branch.
-template <typename Real>
-Real value_if(bool condition, Real value) {
-  using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
-  return std::bit_cast<Real>(std::bit_cast<Bits>(value) & (Bits{0} - Bits{condition}));
-}
 
 } // namespace
 
@@ -86,9 +77,9 @@ void SymmetrizedRows<Real>::for_rows(ThreadTeam& team,
       }
       for (Size i = begin; i < end; ++i) {
         const EdgeId* start = own.starts.data() + (i - begin);
-        const std::size_t count =
-            merge(i, own.edges.data() + start[0], own.edges.data() + start[1], own);
-        const JointRow<Real> row{i, {own.columns.data(), count}, {own.values.data(), count}};
+        const std::span<const TransposedEdge<Real>> others(own.edges.data() + start[0],
+                                                           own.edges.data() + start[1]);
+        const JointRow<Real> row = own.row.merge(C_, i, i, others, scale_);
         if (kept != nullptr) {
           kept->add(row);
         }
@@ -141,7 +132,7 @@ void SymmetrizedRows<Real>::make_groups(EdgeId most) {
     groups_.back().edges += edges;
     largest = std::max(largest, groups_.back().edges);
   }
-  edges_.reset(new Edge[static_cast<std::size_t>(largest)]);
+  edges_.reset(new TransposedEdge<Real>[static_cast<std::size_t>(largest)]);
   columns_.reset(new std::uint16_t[static_cast<std::size_t>(largest)]);
 }
 
@@ -210,50 +201,11 @@ void SymmetrizedRows<Real>::transpose(Size block, Scratch& scratch) const {
   }
 }
 
-// Writes a row of P from those of C and C^T; returns its length. Without a branch on which of them
-// is next, which nothing could predict.
-template <typename Real>
-std::size_t SymmetrizedRows<Real>::merge(Size row, const Edge* other, const Edge* other_end,
-                                         Scratch& scratch) const {
-  const PointId* mine = C_.columns_of(row);
-  const PointId* mine_end = mine + C_.neighbors;
-  const Real* value = C_.values_of(row);
-  const auto most = static_cast<std::size_t>(C_.neighbors + (other_end - other));
-  if (scratch.columns.size() < most) {
-    scratch.columns.resize(most);
-    scratch.values.resize(most);
-  }
-  PointId* columns = scratch.columns.data();
-  Real* values = scratch.values.data();
-  std::size_t count = 0;
-  while (mine != mine_end && other != other_end) {
-    const bool is_mine = *mine <= other->column;
-    const bool is_theirs = other->column <= *mine;
-    columns[count] = std::min(*mine, other->column);
-    values[count] = value_if(is_mine, *value) + value_if(is_theirs, other->value);
-    ++count;
-    mine += is_mine;
-    value += is_mine;
-    other += is_theirs;
-  }
-  for (; mine != mine_end; ++mine, ++value, ++count) {
-    columns[count] = *mine;
-    values[count] = *value;
-  }
-  for (; other != other_end; ++other, ++count) {
-    columns[count] = other->column;
-    values[count] = other->value;
-  }
-  for (std::size_t e = 0; e < count; ++e) {
-    values[e] = static_cast<Real>((C_.equal ? 1.0 : static_cast<double>(values[e])) * scale_);
-  }
-  return count;
-}
-
 template <typename Real>
 double SymmetrizedRows<Real>::conditional_sum(ThreadTeam& team) const {
   std::vector<double> partials;
-  return parallel_sum(team, C_.rows * C_.neighbors, 65536, partials, [&](Size begin, Size end) {
+  const Size edges = C_.rows * C_.neighbors;
+  return parallel_sum(team, edges, kSummedEdges, partials, [&](Size begin, Size end) {
     return std::accumulate(C_.values + begin, C_.values + end, 0.0);
   });
 }

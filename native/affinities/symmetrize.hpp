@@ -6,6 +6,7 @@
 #include "acctsne/types.hpp"
 #include "affinities/conditional.hpp"
 #include "affinities/joint_rows.hpp"
+#include "affinities/merged_row.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -29,11 +30,6 @@ public:
   void for_rows(ThreadTeam& team, const typename JointRows<Real>::Visit& visit) override;
 
 private:
-  // An edge of C^T: its column there, and its value.
-  struct Edge {
-    PointId column;
-    Real value;
-  };
   // Blocks of columns of C that are transposed together.
   struct Group {
     Size begin;
@@ -42,10 +38,9 @@ private:
   };
   // Of one worker: rows of C^T, where each begins, and one row of P.
   struct Scratch {
-    std::vector<Edge> edges;
+    std::vector<TransposedEdge<Real>> edges;
     std::vector<EdgeId> starts;
-    std::vector<PointId> columns;
-    std::vector<Real> values;
+    MergedRow<Real> row;
   };
 
   // Rows of P, one after the other.
@@ -69,7 +64,6 @@ private:
   void gather(std::size_t group, ThreadTeam& team);
   void transpose(Size block, Scratch& scratch) const;
   void visit_kept(Size block, const typename JointRows<Real>::Visit& visit, int worker) const;
-  std::size_t merge(Size row, const Edge* other, const Edge* other_end, Scratch& scratch) const;
 
   Conditional<Real> C_;
   int block_bits_;
@@ -83,7 +77,7 @@ private:
   // The edges of the group that was gathered last, in the order of their column's block, and of
   // their row within it.
   std::size_t gathered_ = static_cast<std::size_t>(-1);
-  std::unique_ptr<Edge[]> edges_;
+  std::unique_ptr<TransposedEdge<Real>[]> edges_;
   std::unique_ptr<std::uint16_t[]> columns_; // of C, counted from the block's first
   std::vector<EdgeId> starts_;               // of each block
 

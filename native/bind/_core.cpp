@@ -1,4 +1,5 @@
 // The Python module acctsne._core.
+#include "acctsne/communicator.hpp"
 #include "bind/native_call.hpp"
 #include "kernels/dispatch.hpp"
 
@@ -30,6 +31,14 @@ NB_MODULE(_core, m) {
   bind_optimizers(m);
   bind_quality(m);
   m.def("build_info", &build_info);
+  m.def(
+      "rows_of",
+      [](int rank, int processes, Size rows) {
+        require(processes >= 1 && rank >= 0 && rank < processes && rows >= 0, "no such process");
+        const Rows own = rows_of(rank, processes, rows);
+        return nb::make_tuple(own.begin, own.end);
+      },
+      "rank"_a, "processes"_a, "rows"_a);
   m.def(
       "use_simd_level",
       [](const std::string& name) {

@@ -17,7 +17,7 @@ Conditional<Real> conditional_of(const Input2<PointId>& indices, const Input2<Re
 
 template <typename Real>
 void require_sorted(const Conditional<Real>& conditional, ThreadTeam& team) {
-  require(is_sorted_by_column(conditional, team),
+  require(is_sorted_by_column(conditional, conditional.rows, team),
           "a neighbour's index is out of range, or a row is not sorted by column");
 }
 

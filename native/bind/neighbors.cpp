@@ -1,5 +1,6 @@
 // The neighbour searches as Python functions.
 #include "bind/native_call.hpp"
+#include "bind/processes.hpp"
 #include "neighbors/approximate.hpp"
 #include "neighbors/exact.hpp"
 #include "neighbors/sparse.hpp"
@@ -11,19 +12,19 @@ namespace acctsne {
 namespace {
 
 // Data of any strides, in float64, float32, float16 or bytes; nothing of it is copied.
-using Rows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+using DataRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 
-bool is_float(const Rows& X, int bits) {
+bool is_float(const DataRows& X, int bits) {
   return X.dtype() == nb::dlpack::dtype{static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float),
                                         static_cast<std::uint8_t>(bits), 1};
 }
 
 // What is computed with: double for float64, float for all others.
-bool is_double(const Rows& X) {
+bool is_double(const DataRows& X) {
   return is_float(X, 64);
 }
 
-RowLayout layout_of(const Rows& X) {
+RowLayout layout_of(const DataRows& X) {
   RowLayout layout;
   if (is_float(X, 16)) {
     layout.stored = Stored::half;
@@ -40,7 +41,7 @@ RowLayout layout_of(const Rows& X) {
 }
 
 template <typename Data>
-PointSet<Data> point_set(const Rows& X, Input2<float> coordinates, Input1<double> squared_norms,
+PointSet<Data> point_set(const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms,
                          double scale) {
   require(X.shape(0) >= 1 && X.shape(1) >= 1, "no data");
   require(X.shape(0) < std::numeric_limits<PointId>::max() / 2, "too many samples");
@@ -60,41 +61,57 @@ PointSet<Data> point_set(const Rows& X, Input2<float> coordinates, Input1<double
 // Runs search(request, team) for so many queries; returns indices and squared distances.
 template <typename Data, typename Real, typename Search>
 nb::tuple run_search(const PointSet<Data>& points, Size queries, Size k, int threads,
-                     const nb::object& progress, Search&& search) {
-  const auto stored = static_cast<std::size_t>(queries * k);
+                     const nb::object& progress, Communicator& processes, Search&& search) {
+  const Rows own = rows_of(processes.rank(), processes.size(), queries);
+  const auto rows = static_cast<std::size_t>(own.end - own.begin);
+  const auto stored = rows * static_cast<std::size_t>(k);
   std::vector<PointId> indices(stored);
   std::vector<Real> distances(stored);
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const NeighborsRequest<Data, Real> request{points, k, indices.data(), distances.data(), &done};
+  const NeighborsRequest<Data, Real> request{points,           k,     indices.data(),
+                                             distances.data(), &done, &processes};
   run_native(threads, poll, [&](ThreadTeam& team) { search(request, team); });
-  const std::vector<std::size_t> shape{static_cast<std::size_t>(queries),
-                                       static_cast<std::size_t>(k)};
+  const std::vector<std::size_t> shape{rows, static_cast<std::size_t>(k)};
   return nb::make_tuple(to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape));
 }
 
 // The same, with distances in double or in float.
 template <typename Data, typename Search>
 nb::tuple run_search_in(bool in_double, const PointSet<Data>& points, Size queries, Size k,
-                        int threads, const nb::object& progress, Search&& search) {
+                        int threads, const nb::object& progress, Communicator& processes,
+                        Search&& search) {
   const auto run = in_double ? run_search<Data, double, Search> : run_search<Data, float, Search>;
-  return run(points, queries, k, threads, progress, std::forward<Search>(search));
+  return run(points, queries, k, threads, progress, processes, std::forward<Search>(search));
+}
+
+// Runs body(communicator) with that of a Python object, or alone with none.
+template <typename Body>
+auto with_processes(const nb::object& processes, Body&& body) {
+  if (processes.is_none()) {
+    return body(one_process);
+  }
+  PythonProcesses others(processes);
+  return body(others);
 }
 
 template <typename Data>
-nb::tuple nearest(const Rows& X, Input2<float> coordinates, Input1<double> squared_norms,
-                  double scale, Size k, bool in_double, int threads, const nb::object& progress) {
+nb::tuple nearest(const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms,
+                  double scale, Size k, bool in_double, int threads, const nb::object& progress,
+                  const nb::object& processes) {
   const PointSet<Data> points = point_set<Data>(X, coordinates, squared_norms, scale);
   require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
-  return run_search_in(
-      in_double, points, points.rows, k, threads, progress,
-      [](const auto& request, ThreadTeam& team) { exact_neighbors(request, team); });
+  return with_processes(processes, [&](Communicator& all) {
+    return run_search_in(
+        in_double, points, points.rows, k, threads, progress, all,
+        [](const auto& request, ThreadTeam& team) { exact_neighbors(request, team); });
+  });
 }
 
 template <typename Data>
-nb::tuple approximate(const Rows& X, Input2<float> coordinates, Input1<double> squared_norms,
+nb::tuple approximate(const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms,
                       double scale, Size k, bool in_double, Input1<PointId> sample, int threads,
-                      const nb::object& progress) {
+                      const nb::object& progress, const nb::object& processes) {
   const PointSet<Data> points = point_set<Data>(X, coordinates, squared_norms, scale);
   require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
   const std::span<const PointId> rows(sample.data(), sample.shape(0));
@@ -102,16 +119,18 @@ nb::tuple approximate(const Rows& X, Input2<float> coordinates, Input1<double> s
                                        [&](PointId i) { return i >= 0 && i < points.rows; }),
           "the sample is empty or a row of it out of range");
   double recall = 0;
-  const nb::tuple found = run_search_in(in_double, points, points.rows, k, threads, progress,
-                                        [&](const auto& request, ThreadTeam& team) {
-                                          recall = approximate_neighbors(request, {}, rows, team);
-                                        });
+  const nb::tuple found = with_processes(processes, [&](Communicator& all) {
+    return run_search_in(in_double, points, points.rows, k, threads, progress, all,
+                         [&](const auto& request, ThreadTeam& team) {
+                           recall = approximate_neighbors(request, {}, rows, team);
+                         });
+  });
   return nb::make_tuple(found[0], found[1], recall);
 }
 
 template <typename Data>
-nb::tuple of_queries(const Rows& X, Input2<float> coordinates, Input1<double> squared_norms,
-                     double scale, const Rows& queries, Input2<float> query_coordinates,
+nb::tuple of_queries(const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms,
+                     double scale, const DataRows& queries, Input2<float> query_coordinates,
                      Input1<double> query_norms, Size k, bool in_double, int threads,
                      const nb::object& progress) {
   const PointSet<Data> points = point_set<Data>(X, coordinates, squared_norms, scale);
@@ -120,7 +139,7 @@ nb::tuple of_queries(const Rows& X, Input2<float> coordinates, Input1<double> sq
   require(asked.features == points.features && asked.projection.dims == points.projection.dims,
           "queries and data differ in features or axes");
   return run_search_in(
-      in_double, points, asked.rows, k, threads, progress,
+      in_double, points, asked.rows, k, threads, progress, one_process,
       [&](const auto& request, ThreadTeam& team) { exact_neighbors(request, asked, team); });
 }
 
@@ -208,28 +227,33 @@ void bind_neighbors(nb::module_& m) {
   // By what is computed with, which only the data says.
   m.def(
       "nearest_neighbors",
-      [](const Rows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
-         Size k, bool in_double, int threads, const nb::object& progress) {
+      [](const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
+         Size k, bool in_double, int threads, const nb::object& progress,
+         const nb::object& processes) {
         const auto find = is_double(X) ? nearest<double> : nearest<float>;
-        return find(X, coordinates, squared_norms, scale, k, in_double, threads, progress);
+        return find(X, coordinates, squared_norms, scale, k, in_double, threads, progress,
+                    processes);
       },
       "X"_a.noconvert(), "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a,
-      "n_neighbors"_a, "in_double"_a, "threads"_a, "progress"_a.none() = nb::none());
+      "n_neighbors"_a, "in_double"_a, "threads"_a, "progress"_a.none() = nb::none(),
+      "processes"_a.none() = nb::none());
   m.def(
       "approximate_neighbors",
-      [](const Rows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
-         Size k, bool in_double, Input1<PointId> sample, int threads, const nb::object& progress) {
+      [](const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
+         Size k, bool in_double, Input1<PointId> sample, int threads, const nb::object& progress,
+         const nb::object& processes) {
         const auto find = is_double(X) ? approximate<double> : approximate<float>;
-        return find(X, coordinates, squared_norms, scale, k, in_double, sample, threads, progress);
+        return find(X, coordinates, squared_norms, scale, k, in_double, sample, threads, progress,
+                    processes);
       },
       "X"_a.noconvert(), "coordinates"_a.noconvert(), "squared_norms"_a.noconvert(), "scale"_a,
       "n_neighbors"_a, "in_double"_a, "sample"_a.noconvert(), "threads"_a,
-      "progress"_a.none() = nb::none());
+      "progress"_a.none() = nb::none(), "processes"_a.none() = nb::none());
   m.def(
       "query_neighbors",
-      [](const Rows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
-         const Rows& queries, Input2<float> query_coordinates, Input1<double> query_norms, Size k,
-         bool in_double, int threads, const nb::object& progress) {
+      [](const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms, double scale,
+         const DataRows& queries, Input2<float> query_coordinates, Input1<double> query_norms,
+         Size k, bool in_double, int threads, const nb::object& progress) {
         require(is_double(X) == is_double(queries), "data and queries differ in precision");
         const auto find = is_double(X) ? of_queries<double> : of_queries<float>;
         return find(X, coordinates, squared_norms, scale, queries, query_coordinates, query_norms,

@@ -1,8 +1,10 @@
 // The gradient descent as a Python class for each precision.
+#include "affinities/exchanged_rows.hpp"
 #include "affinities/symmetrize.hpp"
 #include "bind/conditional.hpp"
 #include "bind/csr.hpp"
 #include "bind/native_call.hpp"
+#include "bind/processes.hpp"
 #include "optimize/loop.hpp"
 #include "optimize/place.hpp"
 
@@ -79,6 +81,28 @@ public:
     });
   }
 
+  // The same by several processes, each with its own rows of the probabilities and all of the
+  // layout.
+  BoundOptimizer(Input2<PointId> indices, Input2<Real> conditional, bool equal,
+                 Input2<Real> initial, const RepulsionOptions& options, const nb::object& processes,
+                 int threads)
+      : rows_(initial.shape(0)), dims_(initial.shape(1)) {
+    require_dims(options);
+    others_.emplace(processes);
+    const auto points = static_cast<Size>(rows_);
+    const Rows own = rows_of(others_->rank(), others_->size(), points);
+    require(points >= 1 && static_cast<Size>(indices.shape(0)) == own.end - own.begin,
+            "P does not have own rows");
+    const Conditional<Real> C = conditional_of(indices, conditional, equal);
+    run_native(threads, [&](ThreadTeam& team) {
+      require(is_sorted_by_column(C, points, team),
+              "a neighbour's index is out of range, or a row is not sorted by column");
+      ExchangedRows<Real> P(C, points, *others_, team);
+      optimizer_ =
+          make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, *others_, team);
+    });
+  }
+
   bool run(const Phase& phase, const nb::object& callback, const nb::object& progress,
            int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
@@ -93,9 +117,16 @@ public:
       return stop || !finished;
     };
     bool finished = true;
+    bool cancelled = true;
     run_native(threads, poll, [&](ThreadTeam& team) {
       finished = optimizer_->run(phase, team, callback.is_none() ? Observer{} : observer);
+      cancelled = false;
     });
+    if (cancelled) {
+      // With no reason of its own: another process has one.
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      throw nb::python_error();
+    }
     return finished;
   }
 
@@ -211,6 +242,7 @@ private:
   std::size_t dims_;
   mutable Exclusive::Owner owner_{};
   OneProcess alone_;
+  std::optional<PythonProcesses> others_; // if there are any
   std::unique_ptr<Optimizer<Real>> optimizer_;
 };
 
@@ -263,6 +295,10 @@ void bind_optimizer(nb::module_& m, const char* name) {
                     int>(),
            "indices"_a.noconvert(), "conditional"_a.noconvert(), "equal"_a, "initial"_a.noconvert(),
            "options"_a, "threads"_a = 1)
+      .def(nb::init<Input2<PointId>, Input2<Real>, bool, Input2<Real>, const RepulsionOptions&,
+                    const nb::object&, int>(),
+           "indices"_a.noconvert(), "conditional"_a.noconvert(), "equal"_a, "initial"_a.noconvert(),
+           "options"_a, "processes"_a, "threads"_a)
       .def("run", &Bound::run, "phase"_a, "callback"_a.none(), "progress"_a.none(), "threads"_a)
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
       .def_prop_ro("kl_of_one_place", &Bound::kl_of_one_place)

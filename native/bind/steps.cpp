@@ -73,12 +73,12 @@ nb::tuple fixed_gaussians(Input2<Real> squared_distances, double beta, int threa
 }
 
 template <typename Real>
-void sort_rows(InOut2<PointId> indices, InOut2<Real> conditional, int threads) {
+void sort_rows(InOut2<PointId> indices, InOut2<Real> conditional, Size points, int threads) {
   require(conditional.shape(0) == indices.shape(0) && conditional.shape(1) == indices.shape(1),
           "indices and conditional differ in shape");
   run_native(threads, [&](ThreadTeam& team) {
     sort_by_column(indices.data(), conditional.data(), static_cast<Size>(indices.shape(0)),
-                   static_cast<Size>(indices.shape(1)), team);
+                   static_cast<Size>(indices.shape(1)), points, team);
   });
 }
 
@@ -157,7 +157,7 @@ void bind_steps_of(nb::module_& m) {
   m.def("fixed_bandwidth", &fixed_gaussians<Real>, "squared_distances"_a.noconvert(), "beta"_a,
         "threads"_a);
   m.def("sort_rows", &sort_rows<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
-        "threads"_a);
+        "points"_a, "threads"_a);
   m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
         "equal"_a, "threads"_a);
   m.def("build_tree", &tree_arrays<Real>, "Y"_a.noconvert(), "threads"_a);

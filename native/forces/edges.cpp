@@ -13,6 +13,9 @@
 // 2. Fill, row by row. Both parts of a row are in the order of P, whatever the labels were before:
 //    that decides the order of sums, so that a run which goes on from a file ends with the same
 //    bits. To relabel, the two parts are merged again.
+//
+// Several processes have the edges of their own points each, and know of no edges of the others.
+// When points are relabelled, edges go where their points go, a part of them at a time.
 #include "forces/edges.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -67,30 +70,38 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
   const std::vector<PointId> label = labels(order, team);
   const AttractiveKernels<Real>& kernel = kernels().attractive.of<Real>();
   std::vector<Row<Real>> rows(static_cast<std::size_t>(team.size()));
-  const auto blocks = static_cast<std::size_t>(chunk_count(P.rows(), kJointBlockRows));
-  std::vector<double> entropies(blocks, 0);
-  std::vector<Real> largest(blocks, Real(0));
+  // Of each block of rows: its negative entropy and its largest value.
+  RowSums blocks;
+  blocks.start(P.rows(), kJointBlockRows, 2);
   std::vector<double> row_sums(label.size(), 0);
   Store next(P.rows());
   P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
     Row<Real>& row = rows[static_cast<std::size_t>(worker)];
     take_row(given, label, row);
     next.count_row(label[static_cast<std::size_t>(given.row)], row.columns);
-    const auto block = static_cast<std::size_t>(given.row / kJointBlockRows);
-    entropies[block] +=
+    double* block = blocks.of_row(given.row);
+    block[0] +=
         kernel.negative_entropy(given.values.data(), static_cast<Size>(given.values.size()));
     double sum = 0;
+    Real most = 0;
     for (const Real value : given.values) {
-      largest[block] = std::max(largest[block], value);
+      most = std::max(most, value);
       sum += static_cast<double>(value);
     }
+    block[1] = std::max(block[1], static_cast<double>(most));
     row_sums[static_cast<std::size_t>(given.row)] = sum;
   });
-  negative_entropy_ = std::accumulate(entropies.begin(), entropies.end(), 0.0);
+  blocks.gather(*processes_);
+  gather_rows(*processes_, row_sums.data(), P.rows(), 1);
+  negative_entropy_ = 0;
+  Real largest = 0;
+  blocks.for_chunks([&](const double* block) {
+    negative_entropy_ += block[0];
+    largest = std::max(largest, static_cast<Real>(block[1]));
+  });
 
   const auto to_half = half ? kernel.to_half : nullptr;
-  half_scale_ =
-      to_half == nullptr ? Real(0) : half_scale(*std::max_element(largest.begin(), largest.end()));
+  half_scale_ = to_half == nullptr ? Real(0) : half_scale(largest);
   next.make_room(to_half != nullptr ? sizeof(std::uint16_t) : sizeof(Real));
   std::vector<std::vector<std::uint16_t>> halves(rows.size());
   P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
@@ -122,8 +133,13 @@ void Edges<Real>::relabel(std::span<const PointId> order, ThreadTeam& team) {
       of_points[i] = label[static_cast<std::size_t>(order_[i])];
     }
   });
-  edges_ = half_scale_ != Real(0) ? relabelled<std::uint16_t>(of_points, team)
-                                  : relabelled<Real>(of_points, team);
+  const bool halves = half_scale_ != Real(0);
+  if (processes_->size() == 1) {
+    edges_ =
+        halves ? relabelled<std::uint16_t>(of_points, team) : relabelled<Real>(of_points, team);
+  } else {
+    edges_ = halves ? exchanged<std::uint16_t>(of_points, team) : exchanged<Real>(of_points, team);
+  }
   order_.assign(order.begin(), order.end());
 }
 
@@ -152,6 +168,118 @@ typename Edges<Real>::Store Edges<Real>::relabelled(const std::vector<PointId>& 
     next.put_row(to, row.columns, row.values.data());
   });
   return next;
+}
+
+// The same by several processes: what this one has of the edges under the new labels.
+template <typename Real>
+template <typename Value>
+typename Edges<Real>::Store Edges<Real>::exchanged(const std::vector<PointId>& label,
+                                                   ThreadTeam& team) const {
+  // How many edges a point has under its new label.
+  struct Count {
+    PointId point;
+    PointId near_edges;
+    PointId far_edges;
+  };
+  const Rows mine = own();
+  const Owners owners(processes_->size(), rows());
+  std::vector<Size> ends(static_cast<std::size_t>(processes_->size()), 0);
+  for (Size i = mine.begin; i < mine.end; ++i) {
+    ++ends[owners.of(label[static_cast<std::size_t>(i)])];
+  }
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<Size> place(static_cast<std::size_t>(mine.end - mine.begin));
+  std::vector<Size> next_place(ends.size(), 0);
+  std::copy(ends.begin(), ends.end() - 1, next_place.begin() + 1);
+  for (Size i = mine.begin; i < mine.end; ++i) {
+    place[static_cast<std::size_t>(i - mine.begin)] =
+        next_place[owners.of(label[static_cast<std::size_t>(i)])]++;
+  }
+  std::vector<Count> counts(place.size());
+  parallel_for(team, mine, kEdgeBlockRows, [&](Size begin, Size end) {
+    std::vector<PointId> columns;
+    for (Size i = begin; i < end; ++i) {
+      const PointId to = label[static_cast<std::size_t>(i)];
+      join_parts(i, label, columns);
+      const Size window = window_of(to, rows());
+      const auto near = static_cast<PointId>(std::ranges::count_if(
+          columns, [window](PointId column) { return is_near(column, window); }));
+      counts[static_cast<std::size_t>(place[static_cast<std::size_t>(i - mine.begin)])] = {
+          to, near, static_cast<PointId>(columns.size()) - near};
+    }
+  });
+  Store next(rows());
+  for (const Count& count : deliver(*processes_, counts, ends)) {
+    next.set_counts(count.point, count.near_edges, count.far_edges);
+  }
+  next.make_room(sizeof(Value));
+  // So that what is on its way takes little memory beside the edges themselves.
+  constexpr Size kParts = 16;
+  const Size points = mine.end - mine.begin;
+  for (Size part = 0; part < kParts; ++part) {
+    const Rows leaving{mine.begin + points * part / kParts,
+                       mine.begin + points * (part + 1) / kParts};
+    send_rows<Value>(leaving, label, next, team);
+  }
+  return next;
+}
+
+// Sends the edges of present points to the owners of their new labels and takes those that come.
+template <typename Real>
+template <typename Value>
+void Edges<Real>::send_rows(Rows leaving, const std::vector<PointId>& label, Store& next,
+                            ThreadTeam& team) const {
+  struct Head {
+    PointId point;
+    PointId edges;
+  };
+  const auto processes = static_cast<std::size_t>(processes_->size());
+  const Owners owners(processes_->size(), rows());
+  const auto count = static_cast<std::size_t>(leaving.end - leaving.begin);
+  std::vector<Row<Value>> merged(count);
+  parallel_for(team, leaving, kEdgeBlockRows, [&](Size begin, Size end) {
+    for (Size i = begin; i < end; ++i) {
+      merge_parts(i, label, merged[static_cast<std::size_t>(i - leaving.begin)]);
+    }
+  });
+  std::vector<std::vector<std::size_t>> to(processes); // rows by who gets them
+  for (std::size_t row = 0; row < count; ++row) {
+    to[owners.of(label[static_cast<std::size_t>(leaving.begin) + row])].push_back(row);
+  }
+  std::vector<Head> heads;
+  std::vector<PointId> columns;
+  std::vector<Value> values;
+  std::vector<Size> head_ends;
+  std::vector<Size> edge_ends;
+  for (const std::vector<std::size_t>& theirs : to) {
+    for (const std::size_t row : theirs) {
+      const Row<Value>& edges = merged[row];
+      heads.push_back({label[static_cast<std::size_t>(leaving.begin) + row],
+                       static_cast<PointId>(edges.columns.size())});
+      columns.insert(columns.end(), edges.columns.begin(), edges.columns.end());
+      const auto used = static_cast<std::ptrdiff_t>(edges.columns.size());
+      values.insert(values.end(), edges.values.begin(), edges.values.begin() + used);
+    }
+    head_ends.push_back(static_cast<Size>(heads.size()));
+    edge_ends.push_back(static_cast<Size>(columns.size()));
+  }
+  merged = {};
+  heads = deliver(*processes_, heads, head_ends);
+  columns = deliver(*processes_, columns, edge_ends);
+  values = deliver(*processes_, values, edge_ends);
+  std::vector<std::size_t> starts(heads.size());
+  std::size_t start = 0;
+  for (std::size_t row = 0; row < heads.size(); ++row) {
+    starts[row] = start;
+    start += static_cast<std::size_t>(heads[row].edges);
+  }
+  parallel_for(team, static_cast<Size>(heads.size()), kEdgeBlockRows, [&](Size begin, Size end) {
+    for (auto row = static_cast<std::size_t>(begin); row < static_cast<std::size_t>(end); ++row) {
+      const std::span<const PointId> theirs(columns.data() + starts[row],
+                                            static_cast<std::size_t>(heads[row].edges));
+      next.put_row(heads[row].point, theirs, values.data() + starts[row]);
+    }
+  });
 }
 
 // A row of P under new labels. An edge from the point to itself, which moves nothing, is left out.
@@ -233,16 +361,20 @@ void Edges<Real>::merge_parts(Size i, const std::vector<PointId>& label, Row<Val
 
 template <typename Real>
 void Edges<Real>::Store::count_row(Size i, std::span<const PointId> columns) {
-  const EdgeId lanes = kernels().attractive.of<Real>().edge_lanes;
-  const auto padded = [lanes](EdgeId count) { return (count + lanes - 1) / lanes * lanes; };
   const Size window = window_of(i, rows());
   EdgeId count = 0;
   for (const PointId column : columns) {
     count += is_near(column, window);
   }
-  near.offsets[static_cast<std::size_t>(i + 1)] = padded(count);
-  far.offsets[static_cast<std::size_t>(i + 1)] =
-      padded(static_cast<EdgeId>(columns.size()) - count);
+  set_counts(i, count, static_cast<EdgeId>(columns.size()) - count);
+}
+
+template <typename Real>
+void Edges<Real>::Store::set_counts(Size i, EdgeId near_edges, EdgeId far_edges) {
+  const EdgeId lanes = kernels().attractive.of<Real>().edge_lanes;
+  const auto padded = [lanes](EdgeId count) { return (count + lanes - 1) / lanes * lanes; };
+  near.offsets[static_cast<std::size_t>(i + 1)] = padded(near_edges);
+  far.offsets[static_cast<std::size_t>(i + 1)] = padded(far_edges);
 }
 
 template <typename Real>

@@ -3,6 +3,7 @@
 // beginning of a run.
 #pragma once
 
+#include "acctsne/communicator.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "affinities/joint_rows.hpp"
@@ -18,12 +19,16 @@ namespace acctsne {
 template <typename Real>
 class Edges {
 public:
-  // Takes the edges of P with its points relabelled: new point i is row order[i] of P. `half` asks
-  // for half precision, which is heeded where the CPU converts it and Real is float. Returns
-  // sum_j p_ij of each row of P, in P's order.
+  // Of own points, if there are several processes; these must outlive the edges.
+  explicit Edges(Communicator& processes = one_process) : processes_(&processes) {}
+
+  // Takes the edges of P with its points relabelled: new point i is row order[i] of P. The order
+  // must leave each row with its process. `half` asks for half precision, which is heeded where the
+  // CPU converts it and Real is float. Returns sum_j p_ij of each row of P, in P's order.
   std::vector<double> build(JointRows<Real>& P, std::span<const PointId> order, bool half,
                             ThreadTeam& team);
-  // Relabels again: point i becomes row order[i] of P. Leaves the bits of a build with this order.
+  // Relabels again: point i becomes row order[i] of P, and its edges go to the process that owns
+  // it. Leaves the bits of a build with this order.
   void relabel(std::span<const PointId> order, ThreadTeam& team);
 
   Size rows() const { return static_cast<Size>(order_.size()); }
@@ -54,6 +59,7 @@ private:
     explicit Store(Size rows = 0) : near(rows), far(rows) {}
     Size rows() const { return static_cast<Size>(near.offsets.size()) - 1; }
     void count_row(Size i, std::span<const PointId> columns);
+    void set_counts(Size i, EdgeId near_edges, EdgeId far_edges);
     void make_room(std::size_t value_bytes);
     template <typename Value>
     void put_row(Size i, std::span<const PointId> columns, const Value* values);
@@ -74,7 +80,14 @@ private:
   void merge_parts(Size i, const std::vector<PointId>& label, Row<Value>& row) const;
   template <typename Value>
   Store relabelled(const std::vector<PointId>& label, ThreadTeam& team) const;
+  template <typename Value>
+  Store exchanged(const std::vector<PointId>& label, ThreadTeam& team) const;
+  template <typename Value>
+  void send_rows(Rows leaving, const std::vector<PointId>& label, Store& next,
+                 ThreadTeam& team) const;
+  Rows own() const { return rows_of(processes_->rank(), processes_->size(), rows()); }
 
+  Communicator* processes_;
   std::vector<PointId> order_; // the row of P that each point is
   Real half_scale_ = 0;        // 0 if values are not halves
   double negative_entropy_ = 0;

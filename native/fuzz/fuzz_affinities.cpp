@@ -73,7 +73,7 @@ void from_conditional(Input& input, ThreadTeam& team) {
   values.resize(indices.size(), Real(0.5));
   std::ranges::transform(values, values.begin(), [](Real value) { return std::abs(value); });
   if (input.ConsumeBool()) {
-    sort_by_column(indices.data(), values.data(), rows, neighbors, team);
+    sort_by_column(indices.data(), values.data(), rows, neighbors, rows, team);
   }
   const Conditional<Real> C{indices.data(), values.data(), rows, neighbors, input.ConsumeBool()};
   bool distinct = true;
@@ -86,7 +86,7 @@ void from_conditional(Input& input, ThreadTeam& team) {
       distinct = distinct && (e == 0 || before < column);
     }
   }
-  EXPECT(is_sorted_by_column(C, team) == sorted);
+  EXPECT(is_sorted_by_column(C, rows, team) == sorted);
   if (!sorted) {
     return;
   }

@@ -4,7 +4,9 @@
 //    misses some where the guess is wrong.
 // 2. A neighbour's neighbour is often a neighbour. So look at the neighbours that the first round
 //    found for the few nearest neighbours of the point, and keep the k nearest of all. As the
-//    second round reads only what the first one wrote, threads cannot change the result.
+//    second round reads only what the first one wrote, threads cannot change the result. Of
+//    several processes each searches for the points of its own cells, and is sent what the others'
+//    first round found for the neighbours of these.
 //
 // Points are called by their place in the order of cells: neighbours have places close by, so that
 // what consecutive points look at stays in cache.
@@ -12,10 +14,12 @@
 
 #include "kernels/dispatch.hpp"
 #include "neighbors/cell_search.hpp"
+#include "neighbors/found_rows.hpp"
 #include "neighbors/probe.hpp"
 
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -60,13 +64,15 @@ public:
                     ThreadTeam& team)
       : request_(request), points_(request.points), effort_(effort),
         cells_(points_.projection, points_.rows, points_.features, team),
-        found_first_(first_neighbors(points_, request.neighbors)),
+        found_rows_(request, cells_), found_first_(first_neighbors(points_, request.neighbors)),
         kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
 
   void run(ThreadTeam& team) {
     visit_cells(team);
+    fetch_first_found();
     lay_out_rows(team);
     visit_neighbors(team);
+    found_rows_.send_home();
   }
 
   double recall(std::span<const PointId> sample, ThreadTeam& team) const;
@@ -83,7 +89,18 @@ private:
   };
 
   // The places of the neighbours that the first round found for the point at `place`.
-  PointId* first_found(Size place) const { return first_found_.get() + place * found_first_; }
+  PointId* first_found(Size place) const {
+    return first_found_.get() + (place - found_rows_.places().begin) * found_first_;
+  }
+  // The same for any point that is looked at in the second round.
+  const PointId* first_found_anywhere(PointId place) const {
+    if (found_rows_.places().has(place)) {
+      return first_found(place);
+    }
+    const auto at = std::ranges::lower_bound(fetched_places_, place) - fetched_places_.begin();
+    return fetched_.data() + at * found_first_;
+  }
+  Size expanded() const { return std::min(effort_.expanded, found_first_); }
   const float* row_at(Size place) const { return rows_.get() + place * row_length_; }
 
   bool has_residuals() const { return cells_.dims() < points_.features; }
@@ -100,17 +117,56 @@ private:
   }
 
   void visit_cells(ThreadTeam& team) {
-    first_found_.reset(new PointId[static_cast<std::size_t>(points_.rows * found_first_)]);
+    const Rows places = found_rows_.places();
+    first_found_.reset(
+        new PointId[static_cast<std::size_t>((places.end - places.begin) * found_first_)]);
     const CellPanels panels(cells_, points_.projection, team);
     const CellProbe probe(cells_, panels, has_residuals(), found_first_, effort_.cells,
                           effort_.z_score, team);
-    team.for_chunks(cells_.count(), [&](Size cell, int worker) {
+    const Rows own = found_rows_.cells();
+    team.for_chunks(own.end - own.begin, [&](Size chunk, int worker) {
+      const Size cell = own.begin + chunk;
       const Size first = cells_.begin(cell);
       if (probe.search(cell, first_found(first), scratch_[static_cast<std::size_t>(worker)].cells,
                        team, worker)) {
         count_done((cells_.end(cell) - first) / 2);
       }
     });
+  }
+
+  // Gets the lists of those points that the second round looks at and other processes have.
+  void fetch_first_found() {
+    Communicator& processes = *request_.processes;
+    if (processes.size() == 1) {
+      return;
+    }
+    const Rows mine = found_rows_.places();
+    for (Size place = mine.begin; place < mine.end; ++place) {
+      const PointId* known = first_found(place);
+      std::copy_if(known, known + expanded(), std::back_inserter(fetched_places_),
+                   [&](PointId other) { return !mine.has(other); });
+    }
+    std::ranges::sort(fetched_places_);
+    const auto repeated = std::ranges::unique(fetched_places_);
+    fetched_places_.erase(repeated.begin(), repeated.end());
+    // Places ascend with the processes that have them.
+    std::vector<Size> ends;
+    for (int rank = 0; rank < processes.size(); ++rank) {
+      const Rows theirs = places_of(cells_of(rank, processes.size(), cells_.count()), cells_);
+      ends.push_back(std::ranges::lower_bound(fetched_places_, theirs.end) -
+                     fetched_places_.begin());
+    }
+    std::vector<Size> asked_ends;
+    const std::vector<PointId> asked = deliver(processes, fetched_places_, ends, &asked_ends);
+    std::vector<PointId> lists;
+    lists.reserve(asked.size() * static_cast<std::size_t>(found_first_));
+    for (const PointId place : asked) {
+      lists.insert(lists.end(), first_found(place), first_found(place) + found_first_);
+    }
+    for (Size& end : asked_ends) {
+      end *= found_first_;
+    }
+    fetched_ = deliver(processes, lists, asked_ends);
   }
 
   // Coordinates and residual norm of each point, row by row in the order of places, padded to whole
@@ -137,7 +193,9 @@ private:
   }
 
   void visit_neighbors(ThreadTeam& team) {
-    team.for_chunks(cells_.count(), [&](Size cell, int worker) {
+    const Rows own = found_rows_.cells();
+    team.for_chunks(own.end - own.begin, [&](Size chunk, int worker) {
+      const Size cell = own.begin + chunk;
       Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
       const Size first = cells_.begin(cell);
       const Size last = cells_.end(cell);
@@ -152,8 +210,7 @@ private:
     const PointId id = cells_.row(place);
     const Data* row = points_.row(id, scratch.row);
     const PointId* known = first_found(place);
-    const Size expanded = std::min(effort_.expanded, found_first_);
-    scratch.seen.start((expanded + 1) * found_first_ + 1);
+    scratch.seen.start((expanded() + 1) * found_first_ + 1);
     scratch.seen.insert(static_cast<PointId>(place));
     scratch.nearest.start(request_.neighbors);
     for (Size j = 0; j < found_first_; ++j) {
@@ -163,8 +220,8 @@ private:
     }
     scratch.nearest.drop_farthest();
     scratch.candidates.clear();
-    for (Size j = 0; j < expanded; ++j) {
-      const PointId* theirs = first_found(known[j]);
+    for (Size j = 0; j < expanded(); ++j) {
+      const PointId* theirs = first_found_anywhere(known[j]);
       for (Size i = 0; i < found_first_; ++i) {
         if (scratch.seen.insert(theirs[i])) {
           scratch.candidates.push_back(theirs[i]);
@@ -183,12 +240,11 @@ private:
         scratch.nearest.add({distance(row, neighbor, scratch.other), neighbor});
       }
     }
-    write(id, row, scratch);
+    write(place, row, scratch);
   }
 
-  void write(PointId id, const Data* row, Scratch& scratch) const {
+  void write(Size place, const Data* row, Scratch& scratch) {
     std::vector<Candidate<double>>& found = scratch.nearest.sorted();
-    const Size k = request_.neighbors;
     if (sizeof(Real) > sizeof(Data) || found.back().distance < kSmallestDistance) {
       for (Candidate<double>& candidate : found) {
         candidate.distance = kernel_.squared_distance(row, points_.row(candidate.id, scratch.other),
@@ -196,10 +252,12 @@ private:
       }
       std::sort(found.begin(), found.end());
     }
-    for (Size j = 0; j < k; ++j) {
+    PointId* indices = found_rows_.indices(place);
+    Real* distances = found_rows_.squared_distances(place);
+    for (Size j = 0; j < request_.neighbors; ++j) {
       const Candidate<double>& candidate = found[static_cast<std::size_t>(j)];
-      request_.indices[id * k + j] = candidate.id;
-      request_.squared_distances[id * k + j] = static_cast<Real>(candidate.distance);
+      indices[j] = candidate.id;
+      distances[j] = static_cast<Real>(candidate.distance);
     }
   }
 
@@ -209,10 +267,13 @@ private:
   const PointSet<Data>& points_;
   ApproximateEffort effort_;
   Cells cells_;
+  FoundRows<Data, Real> found_rows_;
   Size found_first_; // neighbours of each point in the first round
   const DistanceKernels<Data>& kernel_;
   const DistanceKernels<float>& kernel_of_coordinates_ = kernels().distances.f32;
-  std::unique_ptr<PointId[]> first_found_;
+  std::unique_ptr<PointId[]> first_found_; // of the points of own cells
+  std::vector<PointId> fetched_places_;    // of other processes, ascending
+  std::vector<PointId> fetched_;           // their lists
   std::unique_ptr<float[]> rows_;
   Size row_length_ = 0;
   std::vector<Scratch> scratch_;
@@ -222,6 +283,8 @@ template <typename Data, typename Real>
 double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
                                              ThreadTeam& team) const {
   const Size k = request_.neighbors;
+  Communicator& processes = *request_.processes;
+  const Rows own = rows_of(processes.rank(), processes.size(), points_.rows);
   const Size dims = cells_.dims();
   std::vector<Data> data;
   std::vector<float> coordinates;
@@ -241,19 +304,20 @@ double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
   // The point itself is the first of k + 1.
   CellSearch<Data> search(points_, cells_, queries, query_cells, k + 1, team);
   std::atomic<Size> hits{0};
-  search.run(team, nullptr, [&](Size cell, int) {
+  search.run(team, {0, query_cells.count()}, nullptr, [&](Size cell, int) {
     std::vector<Data> row;
     std::vector<Data> other;
     for (Size place = query_cells.begin(cell); place < query_cells.end(cell); ++place) {
       const auto farthest = static_cast<double>(search.nearest(place).sorted().back().distance);
       const PointId id = sample[static_cast<std::size_t>(query_cells.row(place))];
       const Data* from = points_.row(id, row);
-      for (Size j = 0; j < k; ++j) {
-        hits += distance(from, request_.indices[id * k + j], other) <= farthest ? 1 : 0;
+      for (Size j = 0; own.has(id) && j < k; ++j) {
+        const PointId found = request_.indices[(id - own.begin) * k + j];
+        hits += distance(from, found, other) <= farthest ? 1 : 0;
       }
     }
   });
-  return static_cast<double>(hits) / static_cast<double>(queries.rows * k);
+  return static_cast<double>(sum(processes, hits)) / static_cast<double>(queries.rows * k);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // The nearest points of all queries, cell by cell.
 #pragma once
 
+#include "acctsne/communicator.hpp"
 #include "neighbors/cell_pairs.hpp"
 #include "neighbors/filter.hpp"
 #include "neighbors/full_distances.hpp"
@@ -29,12 +30,12 @@ public:
   CellSearch(const PointSet<Data>& points, const Cells& cells, const PointSet<Data>& queries,
              const Cells& query_cells, Size kept, ThreadTeam& team);
 
-  // Finds the `kept` nearest points of every query. What it keeps depends on the query and the
-  // points alone. Calls finished(cell, worker) when the lists of a cell's queries are complete,
-  // which live no longer. `done`, if not null, counts queries.
+  // Finds the `kept` nearest points of the queries of some cells. What it keeps depends on the
+  // query and the points alone. Calls finished(cell, worker) when the lists of a cell's queries are
+  // complete, which live no longer. `done`, if not null, counts queries.
   template <typename Finished>
-  void run(ThreadTeam& team, std::atomic<Size>* done, const Finished& finished) {
-    const bool in_pairs = pairs_help(team.size());
+  void run(ThreadTeam& team, Rows cells, std::atomic<Size>* done, const Finished& finished) {
+    const bool in_pairs = cells.end - cells.begin == cells_.count() && pairs_help(team.size());
     if (in_pairs) {
       team.for_chunks(cells_.count(), [&](Size cell, int worker) { begin(cell, scratch(worker)); });
       for (const bool near : {true, false}) {
@@ -43,7 +44,8 @@ public:
         });
       }
     }
-    team.for_chunks(query_cells_.count(), [&](Size cell, int worker) {
+    team.for_chunks(cells.end - cells.begin, [&](Size chunk, int worker) {
+      const Size cell = cells.begin + chunk;
       if (!in_pairs) {
         begin(cell, scratch(worker));
       }

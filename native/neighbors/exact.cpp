@@ -22,6 +22,7 @@
 
 #include "kernels/dispatch.hpp"
 #include "neighbors/cell_search.hpp"
+#include "neighbors/found_rows.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -42,7 +43,7 @@ public:
   Search(const NeighborsRequest<Data, Real>& request, const Cells& cells,
          const PointSet<Data>& queries, const Cells& query_cells, ThreadTeam& team)
       : request_(request), points_(request.points), queries_(queries), cells_(query_cells),
-        among_themselves_(&cells == &query_cells),
+        found_rows_(request, query_cells), among_themselves_(&cells == &query_cells),
         kept_(kept_neighbors<Data, Real>(request.neighbors)),
         search_(points_, cells, queries, query_cells, kept_, team),
         kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
@@ -50,23 +51,27 @@ public:
   void run(ThreadTeam& team) {
     const bool filter_helps = kept_ < points_.rows - (among_themselves_ ? 1 : 0);
     if (filter_helps) {
-      search_.run(team, request_.done, [&](Size cell, int worker) {
+      search_.run(team, found_rows_.cells(), request_.done, [&](Size cell, int worker) {
         for (Size place = cells_.begin(cell); place < cells_.end(cell) && !team.should_stop(worker);
              ++place) {
-          finish(cells_.row(place), search_.nearest(place), scratch(worker));
+          finish(place, search_.nearest(place), scratch(worker));
         }
       });
-      return;
+    } else {
+      const Rows own = found_rows_.cells();
+      team.for_chunks(own.end - own.begin, [&](Size chunk, int worker) {
+        const Size cell = own.begin + chunk;
+        for (Size place = cells_.begin(cell); place < cells_.end(cell) && !team.should_stop(worker);
+             ++place) {
+          search_in_double(place, scratch(worker));
+        }
+        if (request_.done != nullptr) {
+          request_.done->fetch_add(cells_.end(cell) - cells_.begin(cell),
+                                   std::memory_order_relaxed);
+        }
+      });
     }
-    team.for_chunks(cells_.count(), [&](Size cell, int worker) {
-      for (Size place = cells_.begin(cell); place < cells_.end(cell) && !team.should_stop(worker);
-           ++place) {
-        search_in_double(cells_.row(place), scratch(worker));
-      }
-      if (request_.done != nullptr) {
-        request_.done->fetch_add(cells_.end(cell) - cells_.begin(cell), std::memory_order_relaxed);
-      }
-    });
+    found_rows_.send_home();
   }
 
 private:
@@ -79,12 +84,12 @@ private:
 
   Scratch& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
 
-  void finish(PointId query, NearestList<Data>& nearest, Scratch& scratch) const {
+  void finish(Size place, NearestList<Data>& nearest, Scratch& scratch) {
     const std::vector<Candidate<Data>>& found = nearest.sorted();
     const auto kth =
         static_cast<double>(found[static_cast<std::size_t>(request_.neighbors - 1)].distance);
     if (kth >= kSmallestDistance && sizeof(Real) <= sizeof(Data)) {
-      write(query, found);
+      write(place, found);
       return;
     }
     Candidates& in_double = scratch.candidates;
@@ -92,16 +97,16 @@ private:
     for (const Candidate<Data>& candidate : found) {
       in_double.push_back({0.0, candidate.id});
     }
-    const double kth_in_double = refine(query, scratch);
+    const double kth_in_double = refine(cells_.row(place), scratch);
     const auto limit = static_cast<double>(found.back().distance);
     // Squares so small that float may have lost them say nothing, but coincident points coincide.
     const bool proven = kth >= kSmallestDistance
                             ? kth_in_double * (1 + 2 * search_.rounding()) <= limit
                             : kth_in_double == 0;
     if (proven) {
-      write(query, in_double);
+      write(place, in_double);
     } else {
-      search_in_double(query, scratch);
+      search_in_double(place, scratch);
     }
   }
 
@@ -118,7 +123,8 @@ private:
     return found[static_cast<std::size_t>(k - 1)].distance;
   }
 
-  void search_in_double(PointId query, Scratch& scratch) const {
+  void search_in_double(Size place, Scratch& scratch) {
+    const PointId query = cells_.row(place);
     Candidates& all = scratch.candidates;
     all.clear();
     for (Size id = 0; id < points_.rows; ++id) {
@@ -127,16 +133,17 @@ private:
       }
     }
     refine(query, scratch);
-    write(query, all);
+    write(place, all);
   }
 
   template <typename Distance>
-  void write(PointId query, const std::vector<Candidate<Distance>>& found) const {
-    const Size k = request_.neighbors;
-    for (Size j = 0; j < k; ++j) {
+  void write(Size place, const std::vector<Candidate<Distance>>& found) {
+    PointId* indices = found_rows_.indices(place);
+    Real* distances = found_rows_.squared_distances(place);
+    for (Size j = 0; j < request_.neighbors; ++j) {
       const Candidate<Distance>& candidate = found[static_cast<std::size_t>(j)];
-      request_.indices[query * k + j] = candidate.id;
-      request_.squared_distances[query * k + j] = static_cast<Real>(candidate.distance);
+      indices[j] = candidate.id;
+      distances[j] = static_cast<Real>(candidate.distance);
     }
   }
 
@@ -144,6 +151,7 @@ private:
   const PointSet<Data>& points_;
   const PointSet<Data>& queries_;
   const Cells& cells_; // of the queries
+  FoundRows<Data, Real> found_rows_;
   bool among_themselves_;
   Size kept_;
   CellSearch<Data> search_;

@@ -1,6 +1,7 @@
 // Step 1, KNN: the exact k nearest neighbours, Euclidean.
 #pragma once
 
+#include "acctsne/communicator.hpp"
 #include "acctsne/parallel.hpp"
 #include "neighbors/points.hpp"
 
@@ -15,6 +16,8 @@ struct NeighborsRequest {
   PointId* indices;                  // out: a row of k for each query, nearest first
   Real* squared_distances;           // out: likewise, ascending, of the data times scale
   std::atomic<Size>* done = nullptr; // counts finished queries, for a progress bar
+  // All have all points, share the work, and get the neighbours of their own rows.
+  Communicator* processes = &one_process;
 };
 
 // Finds the neighbours of every point among the others; k is at most rows - 1. Ties go to the lower

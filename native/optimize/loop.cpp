@@ -1,15 +1,16 @@
-// The gradient descent. Every process has all positions and works on its own rows. One iteration,
-// and what the processes exchange in it:
+// The gradient descent. Every process has all positions, and P of its own rows, on which it works.
+// One iteration, and what the processes exchange in it:
 //
 // 1. a few times per run: points, P and state relabelled by the layout's Morton order;
-//    exchanged: steps and gains
+//    exchanged: steps and gains; rows of P, which go to the process that owns the point's new place
 // 2. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs;
 //    exchanged: sums of Z, a number for each block of rows
 // 3. attractive: one pass over P (step 5); nothing is exchanged
 // 4. update: momentum, step, recentring, bounds; then how much momentum the next one may have;
 //    exchanged: sums of positions, bounds and norms, a few numbers for each block; positions
 // 5. now and then: KL divergence and a report to the observer, who may stop;
-//    exchanged: sums of the cross entropy, a number for every 256 rows
+//    exchanged: sums of the cross entropy, a number for every 256 rows; whether to stop
+// 6. a look at whether somebody has pressed Ctrl-C; exchanged: the same
 #include "optimize/loop.hpp"
 
 #include "forces/attractive.hpp"
@@ -21,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 namespace acctsne {
@@ -41,29 +43,29 @@ public:
   LayoutOptimizer(JointRows<Real>& P, const Real* initial, int dims,
                   const RepulsionOptions& options, Communicator& processes, ThreadTeam& team)
       : processes_(processes), own_(rows_of(processes.rank(), processes.size(), P.rows())),
-        output_kernel_(options.output_kernel), layout_(dims), repulsion_(dims, options) {
+        output_kernel_(options.output_kernel), edges_(processes), layout_(dims),
+        repulsion_(dims, options) {
     const std::vector<Real> given(initial, initial + P.rows() * dims);
     start_layout(layout_, times(1 / output_kernel_.unit(), given).data(), P.rows());
     forces_.attractive.resize(layout_.points.size());
     forces_.repulsive.resize(layout_.points.size());
+    const std::vector<PointId> order_of_rows = layout_.order;
     relabel_points(team);
-    preconditioner_ = preconditioner_of(edges_.build(P, layout_.order, /*half=*/true, team));
-    edges_fit_ = true;
+    // Several processes relabel the edges when P is no longer needed, lest both take memory.
+    edges_fit_ = processes.size() == 1;
+    const std::vector<PointId>& order = edges_fit_ ? layout_.order : order_of_rows;
+    preconditioner_ = preconditioner_of(edges_.build(P, order, /*half=*/true, team));
     precondition_layout(layout_, std::span<const Real>(preconditioner_));
   }
 
   bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) override {
-    const auto is_due = [this](Size every) { return this->iterations() % every == 0; };
     for (Size i = 0; i < phase.iterations; ++i) {
-      evaluate(team);
-      const double gradient_norm = step(phase, phase.part(i), team);
-      if (observer && std::ranges::any_of(phase.report_every, is_due)) {
-        const Size iteration = this->iterations() - 1;
-        if (observer({iteration, kl_divergence(team), gradient_norm})) {
-          return false;
-        }
+      if (!iterate(phase, phase.part(i), team, observer)) {
+        return false;
       }
-      team.check();
+      if (any_says(team.wants_to_stop())) {
+        throw Cancelled();
+      }
     }
     return true;
   }
@@ -161,6 +163,31 @@ public:
   double z() const override { return z_; }
 
 private:
+  // One iteration and the report that may be due after it; returns false if the observer ends the
+  // phase.
+  bool iterate(const Phase& phase, double part, ThreadTeam& team, const Observer& observer) {
+    // One of several processes may not leave the others waiting: they stop together, after it.
+    std::optional<ThreadTeam::Uninterrupted> to_the_end;
+    if (processes_.size() > 1) {
+      to_the_end.emplace(team);
+    }
+    evaluate(team);
+    const double gradient_norm = step(phase, part, team);
+    const auto is_due = [this](Size every) { return this->iterations() % every == 0; };
+    if (!observer || std::ranges::none_of(phase.report_every, is_due)) {
+      return true;
+    }
+    const bool stop = observer({this->iterations() - 1, kl_divergence(team), gradient_norm});
+    if (any_says(stop) && !stop) {
+      throw Cancelled(); // for a reason that another process has
+    }
+    return !stop;
+  }
+
+  bool any_says(bool mine) {
+    return processes_.size() == 1 ? mine : sum(processes_, mine ? 1 : 0) > 0;
+  }
+
   // Completes an array of all points by the rows of the other processes.
   void exchange(std::vector<Real>& values) {
     gather_rows(processes_, values.data(), layout_.size(), layout_.dims);

@@ -95,8 +95,8 @@ protected:
 };
 
 // `initial` is rows of P x dims. Any number of dims, if the method is all pairs or automatic. P is
-// read here and not needed afterwards; every process gives all of it. The communicator must live as
-// long as the optimiser.
+// read here and not needed afterwards; every process gives its own rows, and all of `initial`. The
+// communicator must live as long as the optimiser.
 template <typename Real>
 std::unique_ptr<Optimizer<Real>> make_optimizer(JointRows<Real>& P, const Real* initial, int dims,
                                                 const RepulsionOptions& options,

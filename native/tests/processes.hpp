@@ -3,6 +3,9 @@
 
 #include "acctsne/communicator.hpp"
 
+#include "check.hpp"
+
+#include <algorithm>
 #include <barrier>
 #include <cstring>
 #include <thread>
@@ -12,7 +15,9 @@ namespace acctsne {
 
 class ThreadProcesses {
 public:
-  explicit ThreadProcesses(int count) : arrays_(static_cast<std::size_t>(count)), barrier_(count) {}
+  explicit ThreadProcesses(int count)
+      : arrays_(static_cast<std::size_t>(count)), messages_(static_cast<std::size_t>(count)),
+        barrier_(count) {}
 
   // Calls body(communicator) once for each process, all at the same time.
   template <typename Body>
@@ -50,12 +55,33 @@ private:
       all_.barrier_.arrive_and_wait();
     }
 
+    void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
+                  std::span<const Size> received_ends) override {
+      const auto self = static_cast<std::size_t>(rank_);
+      all_.messages_[self] = {sent, sent_ends};
+      all_.barrier_.arrive_and_wait();
+      Size to = 0;
+      for (std::size_t r = 0; r < received_ends.size(); ++r) {
+        const auto& [from, ends] = all_.messages_[r];
+        const Size begin = self > 0 ? ends[self - 1] : 0;
+        CHECK_EQUAL(ends[self] - begin, received_ends[r] - to);
+        std::copy(from + begin, from + ends[self], received + to);
+        to = received_ends[r];
+      }
+      all_.barrier_.arrive_and_wait();
+    }
+
   private:
     ThreadProcesses& all_;
     int rank_;
   };
+  struct Messages {
+    const std::byte* bytes;
+    std::span<const Size> ends;
+  };
 
   std::vector<std::byte*> arrays_; // of each process, while they gather
+  std::vector<Messages> messages_; // and while they exchange
   std::barrier<> barrier_;
 };
 

@@ -133,7 +133,7 @@ Csr<Real> symmetrize_edges(const NeighborLists& edges, int threads, bool equal =
   ThreadTeam team(threads);
   std::vector<PointId> indices = edges.indices;
   std::vector<Real> values(edges.values.begin(), edges.values.end());
-  sort_by_column(indices.data(), values.data(), edges.rows, edges.neighbors, team);
+  sort_by_column(indices.data(), values.data(), edges.rows, edges.neighbors, edges.rows, team);
   SymmetrizedRows<Real> rows({indices.data(), values.data(), edges.rows, edges.neighbors, equal},
                              team, group_edges);
   return collect<Real>(rows, team);
@@ -532,7 +532,7 @@ TEST(unsorted_rows_and_unknown_points_are_seen) {
   const std::vector<float> values(6, 1.0f);
   const auto is_sorted = [&](const std::vector<PointId>& indices) {
     ThreadTeam team(2);
-    return is_sorted_by_column<float>({indices.data(), values.data(), 3, 2}, team);
+    return is_sorted_by_column<float>({indices.data(), values.data(), 3, 2}, 3, team);
   };
   CHECK(is_sorted({1, 2, 0, 2, 0, 1}));
   CHECK(!is_sorted({1, 2, 2, 0, 0, 1}));

@@ -137,7 +137,7 @@ void check_both_ways(Size rows, Size neighbors, bool half, int threads) {
     }
   }
   ThreadTeam team(threads);
-  sort_by_column(indices.data(), values.data(), rows, neighbors, team);
+  sort_by_column(indices.data(), values.data(), rows, neighbors, rows, team);
   const std::vector<PointId> order = random_order(rows, 4);
   for (const bool equal : {false, true}) {
     const Conditional<Real> C{indices.data(), values.data(), rows, neighbors, equal};

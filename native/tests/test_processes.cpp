@@ -1,13 +1,21 @@
 // A run by several processes against the same run by one.
 #include "acctsne/communicator.hpp"
+#include "affinities/exchanged_rows.hpp"
 #include "affinities/joint_rows.hpp"
+#include "affinities/symmetrize.hpp"
+#include "neighbors/approximate.hpp"
 #include "optimize/loop.hpp"
 
 #include "check.hpp"
 #include "data.hpp"
 #include "processes.hpp"
+#include "projection.hpp"
 
+#include <chrono>
 #include <mutex>
+#include <random>
+#include <set>
+#include <tuple>
 
 using namespace acctsne;
 
@@ -29,7 +37,7 @@ template <typename Real>
 Outcome<Real> run(const Csr<Real>& P, const std::vector<Real>& initial, int dims, Method method,
                   Communicator& processes, int threads) {
   ThreadTeam team(threads);
-  MatrixRows<Real> rows(P.view());
+  MatrixRows<Real> rows(P.view(), processes);
   RepulsionOptions options;
   options.method = method;
   const auto optimizer = make_optimizer<Real>(rows, initial.data(), dims, options, processes, team);
@@ -134,6 +142,154 @@ TEST(several_processes_give_the_bits_of_one) {
       }
     }
   });
+}
+
+// Neighbours of own rows, of data in several forms.
+template <typename Data, typename Real>
+void check_neighbors(const std::vector<Data>& data, Size features, Size k) {
+  const Projected<Data> projected(data, features, frame_of(data, features));
+  const PointSet<Data> points = projected.points();
+  std::vector<PointId> sample(at(points.rows));
+  std::iota(sample.begin(), sample.end(), PointId{0});
+  for (const bool exact : {true, false}) {
+    const check::Scope scope(exact ? "exact" : "approximate");
+    const auto search = [&](Communicator& processes, int threads) {
+      const Rows own = rows_of(processes.rank(), processes.size(), points.rows);
+      const auto stored = at((own.end - own.begin) * k);
+      std::tuple found{std::vector<PointId>(stored), std::vector<Real>(stored), 1.0};
+      auto& [indices, distances, recall] = found;
+      const NeighborsRequest<Data, Real> request{points,           k,       indices.data(),
+                                                 distances.data(), nullptr, &processes};
+      ThreadTeam team(threads);
+      if (exact) {
+        exact_neighbors(request, team);
+      } else {
+        recall = approximate_neighbors(request, {}, sample, team);
+      }
+      return found;
+    };
+    OneProcess one;
+    const auto [indices, distances, recall] = search(one, 2);
+    for (const int count : {2, 3, 4}) {
+      std::mutex mutex;
+      ThreadProcesses(count).run([&](Communicator& processes) {
+        const Rows own = rows_of(processes.rank(), count, points.rows);
+        const auto found = search(processes, 1 + count % 2);
+        const std::lock_guard lock(mutex);
+        const auto part = [&](const auto& all) {
+          return std::vector(all.begin() + own.begin * k, all.begin() + own.end * k);
+        };
+        CHECK(std::get<0>(found) == part(indices));
+        CHECK(same_bytes(std::get<1>(found), part(distances)));
+        CHECK_EQUAL(std::get<2>(found), recall);
+      });
+    }
+  }
+}
+
+TEST(several_processes_find_the_neighbours_of_one) {
+  constexpr Size kRows = 2 * kBlockRows + 77;
+  check_neighbors<float, float>(normal_data<float>(kRows, 8), 8, 15);
+  check_neighbors<float, double>(normal_data<float>(kRows, 8), 8, 15);
+  check_neighbors<double, double>(normal_data<double>(kRows, 30), 30, 15);
+  check_neighbors<double, float>(normal_data<double>(kRows, 4), 4, 5);
+  // Bytes, whose distances are whole numbers beyond those that floats can add up.
+  std::vector<float> bytes = normal_data<float>(kRows, 300, 60, 128);
+  for (float& value : bytes) {
+    value = std::round(std::clamp(value, 0.0f, 255.0f));
+  }
+  check_neighbors<float, float>(bytes, 300, 15);
+  // Duplicates, and fewer cells than processes.
+  std::vector<float> few = normal_data<float>(500, 5);
+  std::copy_n(few.begin(), 1000, few.begin() + 1000);
+  check_neighbors<float, float>(few, 5, 20);
+  check_neighbors<float, float>(normal_data<float>(20, 5), 5, 19);
+}
+
+// Rows of P that processes make of their own rows of C, against those of one that has all.
+TEST(several_processes_make_the_p_of_one) {
+  for_reals([]<typename Real>() {
+    // So few neighbours that a chunk of the sum spans processes, and more than a chunk has rows.
+    for (const Size neighbors : {Size{3}, Size{17}}) {
+      std::mt19937_64 random(7);
+      std::uniform_real_distribution<double> weight(0, 1);
+      std::vector<PointId> indices;
+      std::vector<Real> values;
+      for (Size i = 0; i < kPoints; ++i) {
+        std::set<PointId> columns;
+        while (static_cast<Size>(columns.size()) < neighbors) {
+          // Some near, some anywhere, and one that nearly all have.
+          const Size any = static_cast<Size>(random() % at(kPoints));
+          const Size near = (i + 1 + any % 50) % kPoints;
+          const Size column = columns.empty() ? 4095 : columns.size() % 2 == 0 ? near : any;
+          columns.insert(static_cast<PointId>(column == i ? (i + 1) % kPoints : column));
+        }
+        for (const PointId column : columns) {
+          indices.push_back(column);
+          values.push_back(static_cast<Real>(weight(random)));
+        }
+      }
+      for (const bool equal : {false, true}) {
+        ThreadTeam team(2);
+        SymmetrizedRows<Real> all({indices.data(), values.data(), kPoints, neighbors, equal}, team);
+        const Csr<Real> expected = collect<Real>(all, team);
+        for (const int count : {1, 2, 3, 4, 6}) {
+          std::mutex mutex;
+          std::vector<int> seen(at(kPoints), 0);
+          ThreadProcesses(count).run([&](Communicator& processes) {
+            const Rows own = rows_of(processes.rank(), count, kPoints);
+            ThreadTeam threads(1 + count % 2);
+            const Conditional<Real> C{indices.data() + own.begin * neighbors,
+                                      values.data() + own.begin * neighbors, own.end - own.begin,
+                                      neighbors, equal};
+            ExchangedRows<Real> P(C, kPoints, processes, threads);
+            P.for_rows(threads, [&](const JointRow<Real>& row, int) {
+              const auto first = at(expected.offsets[at(row.row)]);
+              const auto last = at(expected.offsets[at(row.row + 1)]);
+              const std::lock_guard lock(mutex);
+              ++seen[at(row.row)];
+              CHECK_EQUAL(row.columns.size(), last - first);
+              CHECK(std::ranges::equal(
+                  row.columns, std::span(expected.columns).subspan(first, row.columns.size())));
+              CHECK(std::ranges::equal(
+                  row.values, std::span(expected.values).subspan(first, row.values.size())));
+            });
+          });
+          CHECK(seen == std::vector<int>(at(kPoints), 1));
+        }
+      }
+    }
+  });
+}
+
+// Whoever is asked to stop, all do, after the same iteration.
+TEST(processes_stop_together) {
+  const Csr<float> P = make_joint<float>(kPoints, 4);
+  const std::vector<float> initial = make_cloud<float>(Cloud::clustered, kPoints, 2);
+  std::vector<Size> iterations(3, -1);
+  ThreadProcesses(3).run([&](Communicator& processes) {
+    const auto begin = std::chrono::steady_clock::now();
+    ThreadTeam team(1, [&] {
+      return processes.rank() == 1 &&
+             std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(300);
+    });
+    MatrixRows<float> rows(P.view(), processes);
+    const auto optimizer =
+        make_optimizer<float>(rows, initial.data(), 2, {Method::fft}, processes, team);
+    Phase phase;
+    phase.iterations = 1'000'000;
+    bool cancelled = false;
+    try {
+      optimizer->run(phase, team, {});
+    } catch (const Cancelled&) {
+      cancelled = true;
+    }
+    CHECK(cancelled);
+    iterations[at(processes.rank())] = optimizer->iterations();
+  });
+  CHECK(iterations[0] > 0);
+  CHECK_EQUAL(iterations[0], iterations[1]);
+  CHECK_EQUAL(iterations[0], iterations[2]);
 }
 
 int main() {

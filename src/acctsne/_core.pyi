@@ -1,13 +1,27 @@
 """Types of the native module (native/bind)."""
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
 
 Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 Progress = Callable[[int], object] | None
+
+class Processes(Protocol):
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def gather(self, array: npt.NDArray[np.uint8], ends: list[int]) -> None: ...
+    def exchange(
+        self,
+        sent: npt.NDArray[np.uint8],
+        sent_ends: list[int],
+        received: npt.NDArray[np.uint8],
+        received_ends: list[int],
+    ) -> None: ...
 
 METHODS: dict[str, int]
 
@@ -39,6 +53,7 @@ class Phase:
     ) -> None: ...
 
 def build_info() -> dict[str, Any]: ...
+def rows_of(rank: int, processes: int, rows: int) -> tuple[int, int]: ...
 def use_simd_level(name: str) -> None: ...
 def nearest_neighbors(
     X: Reals,
@@ -49,6 +64,7 @@ def nearest_neighbors(
     in_double: bool,
     threads: int,
     progress: Progress = None,
+    processes: Processes | None = None,
 ) -> tuple[npt.NDArray[np.int32], Reals]: ...
 def approximate_neighbors(
     X: Reals,
@@ -60,6 +76,7 @@ def approximate_neighbors(
     sample: npt.NDArray[np.int32],
     threads: int,
     progress: Progress = None,
+    processes: Processes | None = None,
 ) -> tuple[npt.NDArray[np.int32], Reals, float]: ...
 def query_neighbors(
     X: Reals,
@@ -106,7 +123,9 @@ def mix_perplexities(
 def fixed_bandwidth(
     squared_distances: Reals, beta: float, threads: int
 ) -> tuple[Reals, npt.NDArray[np.float64]]: ...
-def sort_rows(indices: npt.NDArray[np.int32], conditional: Reals, threads: int) -> None: ...
+def sort_rows(
+    indices: npt.NDArray[np.int32], conditional: Reals, points: int, threads: int
+) -> None: ...
 def symmetrize(
     indices: npt.NDArray[np.int32], conditional: Reals, equal: bool, threads: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Reals]: ...
@@ -177,6 +196,17 @@ class _Optimizer:
         initial: Reals,
         options: RepulsionOptions,
         threads: int = 1,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        indices: npt.NDArray[np.int32],
+        conditional: Reals,
+        equal: bool,
+        initial: Reals,
+        options: RepulsionOptions,
+        processes: Processes,
+        threads: int,
     ) -> None: ...
     def run(
         self,

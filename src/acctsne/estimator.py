@@ -415,7 +415,7 @@ class TSNE(
     def _fit(
         self, X: Any, fixed: npt.ArrayLike | None = None, checkpoint: Checkpoint | None = None
     ) -> npt.NDArray[Any]:
-        timer = StageTimer()
+        timer = self._timer()
         with shown_log(self.verbose):
             with busy("checking the data", self.verbose):
                 problem = self._problem(X, fixed)
@@ -433,7 +433,7 @@ class TSNE(
             resumed = None
             if checkpoint is not None:
                 resumed = checkpoint.open(samples, self.get_params(deep=False), problem.threads)
-            with room_for(problem.least_memory(), f"A fit of {problem.n_samples} samples"):
+            with room_for(self._least_memory(problem), f"A fit of {problem.n_samples} samples"):
                 descent, frame = (resumed, None) if resumed else self._start(problem, timer)
             if checkpoint is None:
                 descent.embedding._release_affinities()
@@ -447,6 +447,12 @@ class TSNE(
             if tasks is not None:
                 tasks.finish()
         return self.embedding_
+
+    def _least_memory(self, problem: Problem) -> int:
+        return problem.least_memory()
+
+    def _timer(self) -> StageTimer:
+        return StageTimer()
 
     def _problem(self, X: Any, fixed: npt.ArrayLike | None = None) -> Problem:
         """Check the parameters, and X against them."""
@@ -494,10 +500,14 @@ class TSNE(
         with busy("initial layout", self.verbose), timer.stage("init"):
             layout = self._initial_layout(problem, P, found)
         with busy("optimiser", self.verbose), timer.stage("symmetrize"):
-            embedding = Embedding._of(P, layout, problem.engine, problem.threads)
-        tangled = embedding._disorder() > TANGLED
-        descent = Descent(embedding, found.recall if found else 1.0, tangled)
-        return descent, found.frame if found else None
+            embedding = self._embedding(P, layout, problem)
+        recall, frame = (found.recall, found.frame) if found else (1.0, None)
+        # Before the optimiser makes its own form of P anew, which takes as much memory.
+        del P, found
+        return Descent(embedding, recall, tangled=embedding._disorder() > TANGLED), frame
+
+    def _embedding(self, P: Affinities, layout: npt.NDArray[Any], problem: Problem) -> Embedding:
+        return Embedding._of(P, layout, problem.engine, problem.threads)
 
     def _neighbors(self, samples: Samples) -> Neighbors:
         search = samples.search

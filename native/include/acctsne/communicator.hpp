@@ -11,7 +11,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <numeric>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace acctsne {
@@ -37,6 +40,12 @@ public:
   // Each process has filled its part of the array; afterwards every one has all of it. The part of
   // process r ends at byte ends[r] and begins where the one before ends.
   virtual void gather(std::byte* array, std::span<const Size> ends) = 0;
+
+  // Each process has written a message to every one, itself among them; afterwards it has those
+  // that were written to it. The one to or from process r ends at byte ends[r] and begins where the
+  // one before ends.
+  virtual void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
+                        std::span<const Size> received_ends) = 0;
 };
 
 // The trivial case: one process, which owns all.
@@ -45,7 +54,14 @@ public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
   void gather(std::byte*, std::span<const Size>) override {}
+  void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
+                std::span<const Size>) override {
+    std::memcpy(received, sent, static_cast<std::size_t>(sent_ends.front()));
+  }
 };
+
+// For whatever is not told of any others.
+inline OneProcess one_process;
 
 // What a process owns of so many rows: whole blocks, as many as the others give or take one.
 inline Rows rows_of(int rank, int processes, Size rows) {
@@ -54,6 +70,69 @@ inline Rows rows_of(int rank, int processes, Size rows) {
     return std::min(blocks * r / processes * kBlockRows, rows);
   };
   return {first_row(rank), first_row(rank + 1)};
+}
+
+// Which process owns each of so many rows.
+class Owners {
+public:
+  Owners(int processes, Size rows) {
+    for (int rank = 0; rank < processes; ++rank) {
+      ends_.push_back(rows_of(rank, processes, rows).end);
+    }
+  }
+  std::size_t of(Size row) const {
+    return static_cast<std::size_t>(std::ranges::upper_bound(ends_, row) - ends_.begin());
+  }
+
+private:
+  std::vector<Size> ends_;
+};
+
+// Adds up a number of each process.
+inline Size sum(Communicator& processes, Size mine) {
+  std::vector<Size> all(static_cast<std::size_t>(processes.size()), 0);
+  all[static_cast<std::size_t>(processes.rank())] = mine;
+  std::vector<Size> ends;
+  for (std::size_t r = 1; r <= all.size(); ++r) {
+    ends.push_back(static_cast<Size>(r * sizeof(Size)));
+  }
+  processes.gather(reinterpret_cast<std::byte*>(all.data()), ends);
+  return std::accumulate(all.begin(), all.end(), Size{0});
+}
+
+// Sends items, those to process r before ends[r]; returns what comes from each process, in their
+// order, and where that ends.
+template <typename Item>
+std::vector<Item> deliver(Communicator& processes, const std::vector<Item>& items,
+                          std::span<const Size> ends, std::vector<Size>* arrived_ends = nullptr) {
+  static_assert(std::is_trivially_copyable_v<Item>);
+  constexpr auto kItem = static_cast<Size>(sizeof(Item));
+  std::vector<Size> sent(ends.size());
+  std::vector<Size> received(ends.size());
+  std::vector<Size> sent_ends(ends.size());
+  for (std::size_t r = 0; r < ends.size(); ++r) {
+    sent_ends[r] = ends[r] * kItem;
+    sent[r] = sent_ends[r] - (r > 0 ? sent_ends[r - 1] : 0);
+  }
+  std::vector<Size> one_each(ends.size());
+  for (std::size_t r = 0; r < ends.size(); ++r) {
+    one_each[r] = static_cast<Size>((r + 1) * sizeof(Size));
+  }
+  processes.exchange(reinterpret_cast<const std::byte*>(sent.data()), one_each,
+                     reinterpret_cast<std::byte*>(received.data()), one_each);
+  for (std::size_t r = 1; r < received.size(); ++r) {
+    received[r] += received[r - 1];
+  }
+  std::vector<Item> arrived(static_cast<std::size_t>(received.back() / kItem));
+  processes.exchange(reinterpret_cast<const std::byte*>(items.data()), sent_ends,
+                     reinterpret_cast<std::byte*>(arrived.data()), received);
+  if (arrived_ends != nullptr) {
+    arrived_ends->clear();
+    for (const Size end : received) {
+      arrived_ends->push_back(end / kItem);
+    }
+  }
+  return arrived;
 }
 
 // Makes an array of `width` values a row whole, of which each process has filled its own rows.

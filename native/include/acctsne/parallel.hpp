@@ -57,20 +57,24 @@ public:
   // For bodies that take long: true as soon as the rest of the loop is to be abandoned.
   bool should_stop(int worker);
 
-  // Asks the poll now, between loops. Throws Cancelled if it says so.
+  // Asks the poll now, between loops, whether to stop.
+  bool wants_to_stop();
+  // The same; throws Cancelled if it says so.
   void check();
 
   // While one of these lives, loops run to their end whatever the poll would say: for passes that
   // change state.
   class Uninterrupted {
   public:
-    explicit Uninterrupted(ThreadTeam& team) : team_(team) { team_.polling_ = false; }
-    ~Uninterrupted() { team_.polling_ = true; }
+    explicit Uninterrupted(ThreadTeam& team)
+        : team_(team), before_(std::exchange(team.polling_, false)) {}
+    ~Uninterrupted() { team_.polling_ = before_; }
     Uninterrupted(const Uninterrupted&) = delete;
     Uninterrupted& operator=(const Uninterrupted&) = delete;
 
   private:
     ThreadTeam& team_;
+    bool before_;
   };
 
 private:

@@ -465,7 +465,7 @@ def joint_probabilities(
             neighbors.take_squared_distances(), neighbors.scale, threads
         )
     with timer.stage("symmetrize"):
-        _core.sort_rows(indices, conditional, threads)
+        _core.sort_rows(indices, conditional, neighbors.n_points, threads)
     # For "uniform", the graph of those who are neighbours in either direction, not the mean of the
     # two.
     P = Conditional(indices, conditional, equal=similarity.kind == "uniform")

@@ -29,6 +29,7 @@ from acctsne.estimator import TSNE, fit_with_checkpoint
 from acctsne.files import formats as io
 from acctsne.files.replacing import replacing
 from acctsne.neighbors.nearest import nearest_neighbors
+from acctsne.runtime.launch import launched_processes
 
 # Iterations between two frames of a movie: fifty frames for a fit of the usual length.
 FRAME_EVERY = 4
@@ -82,6 +83,10 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, then write all that was asked for."""
+    if launched_processes() > 1:
+        from acctsne.cli.together import run as run_together
+
+        return run_together(options)
     check_outputs(options)
     data = read_data(options)
     if options.write_neighbors is not None and not 0 < options.write_neighbors < data.X.shape[0]:

@@ -11,6 +11,7 @@ from importlib import import_module
 
 import acctsne
 from acctsne.cli.messages import note, warnings_as_notes
+from acctsne.runtime.launch import launched_processes
 
 # Each is a module of this package with `describe`, which adds options, and `run`, which takes them.
 COMMANDS = {
@@ -29,6 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         options = make_parser(*arguments[:1]).parse_args(arguments)
+        if launched_processes() > 1 and arguments[0] != "embed":
+            raise ValueError(f"{arguments[0]} is for one process; start it without mpiexec")
         with warnings_as_notes():
             code: int | None = options.run(options)
             sys.stdout.flush()

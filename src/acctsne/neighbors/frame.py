@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics.pairwise import euclidean_distances
 
-from acctsne.runtime.rows import computed, computed_dtype
+from acctsne.runtime.rows import computed
 from acctsne.runtime.threads import Map, workers
 
 # Axes kept for exact searches. The search alone on MNIST-70k, Fashion-MNIST and CIFAR-10, k = 90,
@@ -95,35 +95,59 @@ def find_frame(
 
     Without a number of axes, as many as pay in an exact search.
     """
-    few = n_axes is None and len(X) <= FEW_ROWS
-    if n_axes is None:
-        n_axes = AXES_OF_FEW if few else EXACT_AXES
-    n_rows, rounds = (SAMPLE_OF_FEW, ROUNDS_OF_FEW) if few else (SAMPLE_ROWS, ROUNDS)
-    with workers(threads, X.size) as run:
-        scale = _power_of_two_scale(X, run)
-        rows = computed(X[:: max(1, len(X) // n_rows)][:n_rows])
-        if scale != 1:
-            rows = rows.astype(np.float64) * scale
-        center = rows.mean(axis=0, dtype=np.float64)
-        sample = (rows - center.astype(rows.dtype)).astype(np.float32, copy=False)
-        in_memory = 4 * X.shape[0] * X.shape[1] <= FEATURES_BYTES
-        nearest = n_neighbors / len(X) if in_memory else None
-        axes = _leading_axes(sample, nearest, n_axes, rounds, run)
-    return Frame(scale, center, axes)
-
-
-def _power_of_two_scale(X: npt.NDArray[Any], run: Map) -> float:
-    """Find a factor that brings squares of the data into float32's range, 1 if they are there."""
 
     def extent(start: int) -> float:
         block = X[start : start + BLOCK_ROWS]
         return max(float(block.max()), -float(block.min()))
 
-    largest = max(run(extent, range(0, len(X), BLOCK_ROWS)))
+    with workers(threads, X.size) as run:
+        largest = max(run(extent, range(0, len(X), BLOCK_ROWS)))
+    rows = X[sampled_rows(len(X), n_axes)]
+    return frame_of_sample(rows, len(X), largest, n_neighbors, threads, n_axes)
+
+
+def sampled_rows(n_samples: int, n_axes: int | None) -> slice:
+    """Choose the rows that the axes of so many are computed from."""
+    n_rows = SAMPLE_OF_FEW if _few(n_samples, n_axes) else SAMPLE_ROWS
+    step = max(1, n_samples // n_rows)
+    return slice(0, min(n_samples, n_rows * step), step)
+
+
+def frame_of_sample(
+    rows: npt.NDArray[Any],
+    n_samples: int,
+    largest: float,
+    n_neighbors: int,
+    threads: int,
+    n_axes: int | None = None,
+) -> Frame:
+    """Find the frame of data by its `sampled_rows` and its largest size."""
+    few = _few(n_samples, n_axes)
+    if n_axes is None:
+        n_axes = AXES_OF_FEW if few else EXACT_AXES
+    rows = computed(rows)
+    scale = _power_of_two_scale(largest, rows.dtype)
+    if scale != 1:
+        rows = rows.astype(np.float64) * scale
+    center = rows.mean(axis=0, dtype=np.float64)
+    sample = (rows - center.astype(rows.dtype)).astype(np.float32, copy=False)
+    in_memory = 4 * n_samples * rows.shape[1] <= FEATURES_BYTES
+    nearest = n_neighbors / n_samples if in_memory else None
+    with workers(threads, n_samples * rows.shape[1]) as run:
+        axes = _leading_axes(sample, nearest, n_axes, ROUNDS_OF_FEW if few else ROUNDS, run)
+    return Frame(scale, center, axes)
+
+
+def _few(n_samples: int, n_axes: int | None) -> bool:
+    return n_axes is None and n_samples <= FEW_ROWS
+
+
+def _power_of_two_scale(largest: float, dtype: np.dtype[Any]) -> float:
+    """Find a factor that brings squares of the data into float32's range, 1 if they are there."""
     if largest == 0 or 1e-12 <= largest <= 1e12:
         return 1.0
     # Subnormal data may need more than a number of its own precision can say.
-    most = np.finfo(computed_dtype(X)).maxexp - 2
+    most = np.finfo(dtype).maxexp - 2
     return float(2.0 ** min(-np.floor(np.log2(largest)), most))
 
 

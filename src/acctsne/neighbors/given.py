@@ -228,14 +228,17 @@ def squared(
     distances: npt.NDArray[Any],
     dtype: np.dtype[Any],
     wrong: str = "distances must be finite and not negative",
+    largest: float | None = None,
 ) -> Neighbors:
     """Square distances that a metric or the user gave, in a scale where that is safe.
 
-    `wrong` is the error for those that are no distances: it says who is to blame.
+    `wrong` is the error for those that are no distances: it says who is to blame. `largest` is the
+    largest distance, if there are more than these.
     """
     if not np.isfinite(distances).all() or (distances < 0).any():
         raise ValueError(wrong)
-    largest = float(distances.max(initial=0.0))
+    if largest is None:
+        largest = float(distances.max(initial=0.0))
     # Squares can then neither overflow nor all vanish.
     scale = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0
     squares = np.ascontiguousarray(np.square(distances.astype(np.float64) * scale), dtype=dtype)

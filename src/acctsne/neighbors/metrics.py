@@ -91,12 +91,12 @@ def _nonzero(lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def distances_from(
-    found: Neighbors, form: EuclideanForm, among_themselves: bool
+    found: Neighbors, form: EuclideanForm, among_themselves: bool, first_row: int = 0
 ) -> npt.NDArray[Any]:
     """Turn squared Euclidean distances into those of the form's metric, in the data's dtype.
 
     Changes the arrays of `found`. `among_themselves` says whether the rows were searched among each
-    other, so that none is its own neighbour.
+    other, so that none is its own neighbour; `first_row` is then the number of the first of these.
     """
     dtype = computed_dtype(form.data)
     squared = found.squared_distances
@@ -110,6 +110,8 @@ def distances_from(
     for row in form.zero_rows:
         # All are equally far: ties go to the lower index.
         others = np.arange(k + 1, dtype=np.int32)
-        found.indices[row] = others[others != row][:k] if among_themselves else others[:k]
+        if among_themselves:
+            others = others[others != first_row + row]
+        found.indices[row] = others[:k]
         distances[row] = 1
     return distances

@@ -45,21 +45,26 @@ def principal_components(
     features that these columns have.
     """
     with workers(threads, X.shape[0] * X.shape[1]) as run:
-        rows = _CentredRows(X, run)
-        wanted = min(n_components, *X.shape)
-        if X.shape[1] <= FEW_FEATURES:
-            axes = _by_covariance(rows, wanted)
-        else:
-            axes = _by_iteration(rows, wanted)
-        loadings = axes if frame is None else frame @ axes
-        largest = np.abs(loadings).argmax(axis=0)
-        axes *= np.where(loadings[largest, np.arange(wanted)] < 0, -1.0, 1.0)
-        components = np.zeros((X.shape[0], n_components))
-        components[:, :wanted] = rows.times(axes)
+        return components_of(CentredRows(X, run), n_components, frame)
+
+
+def components_of(
+    rows: "CentredRows", n_components: int, frame: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.float64]:
+    """Compute the principal components of the rows that are here."""
+    wanted = min(n_components, rows.n_samples, rows.n_features)
+    find_axes = _by_covariance if rows.n_features <= FEW_FEATURES else _by_iteration
+    axes = find_axes(rows, wanted)
+    loadings = axes if frame is None else frame @ axes
+    largest = np.abs(loadings).argmax(axis=0)
+    axes *= np.where(loadings[largest, np.arange(wanted)] < 0, -1.0, 1.0)
+    found = rows.times(axes)
+    components = np.zeros((len(found), n_components))
+    components[:, :wanted] = found
     return components
 
 
-class _CentredRows:
+class CentredRows:
     """X less its mean, in blocks of rows that threads share.
 
     Scaled to 1 where squares would overflow or vanish. Rows of a sparse matrix stay sparse; the
@@ -69,12 +74,23 @@ class _CentredRows:
     def __init__(self, X: Any, run: Map) -> None:
         self._X = X
         self._run = run
-        self.n_features: int = X.shape[1]
-        largest = max(float(X.max()), -float(X.min()))
+        self.n_samples, self.n_features = self._shape()
+        largest = self._largest()
         self._divisor = 1.0 if largest == 0 or 1e-12 < largest < 1e12 else largest
-        self._center = np.zeros(X.shape[1])
-        for total in self._for_blocks(lambda block: block.sum(axis=0, dtype=np.float64)):
-            self._center += np.asarray(total).ravel() / X.shape[0]
+        self._center = np.zeros(self.n_features)
+
+        def mean(block: Any) -> npt.NDArray[np.float64]:
+            total = np.asarray(block.sum(axis=0, dtype=np.float64)).ravel()
+            return np.asarray(total / self.n_samples)
+
+        self._center = self._sum_of_blocks(mean, np.zeros(self.n_features))
+
+    def _shape(self) -> tuple[int, int]:
+        n_samples, n_features = self._X.shape
+        return int(n_samples), int(n_features)
+
+    def _largest(self) -> float:
+        return max(float(self._X.max()), -float(self._X.min()))
 
     def times(self, axes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Multiply by axes."""
@@ -88,10 +104,7 @@ class _CentredRows:
             centred = rows - self._center.astype(rows.dtype)
             return np.asarray(centred.T @ centred)
 
-        total = np.zeros((self.n_features, self.n_features))
-        for partial in self._for_blocks(part):
-            total += partial
-        return total
+        return self._sum_of_blocks(part, np.zeros((self.n_features, self.n_features)))
 
     def covariance_times(
         self, axes: npt.NDArray[np.float64], step: int = 1
@@ -105,14 +118,11 @@ class _CentredRows:
             product = self._times(block, axes)
             return np.asarray(block.T @ product - np.outer(self._center, product.sum(axis=0)))
 
-        total = np.zeros_like(axes)
-        for partial in self._for_blocks(part, step):
-            total += partial
-        return total
+        return self._sum_of_blocks(part, np.zeros_like(axes), step)
 
     def sample_step(self) -> int:
         """Say which step leaves about SAMPLE_ROWS rows."""
-        return max(1, int(self._X.shape[0]) // SAMPLE_ROWS)
+        return max(1, self.n_samples // SAMPLE_ROWS)
 
     def _times(self, block: Any, axes: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
         if issparse(block):
@@ -126,9 +136,17 @@ class _CentredRows:
         np.divide(values, self._divisor, out=values)
         return scaled
 
+    def _sum_of_blocks(
+        self, function: Callable[[Any], Any], total: npt.NDArray[np.float64], step: int = 1
+    ) -> npt.NDArray[np.float64]:
+        """Add a function's results for all blocks of every `step`-th row, in their order."""
+        for partial in self._for_blocks(function, step):
+            total += partial
+        return total
+
     def _for_blocks(self, function: Callable[[Any], Any], step: int = 1) -> Iterator[Any]:
         """Apply a function to blocks of every `step`-th row; results come in their order."""
-        X = self._X[::step] if step > 1 else self._X
+        X = self._every(step)
 
         def at(start: int) -> Any:
             block = computed(X[start : start + BLOCK_ROWS])
@@ -136,13 +154,16 @@ class _CentredRows:
 
         return self._run(at, range(0, X.shape[0], BLOCK_ROWS))
 
+    def _every(self, step: int) -> Any:
+        return self._X[::step] if step > 1 else self._X
 
-def _by_covariance(rows: _CentredRows, wanted: int) -> npt.NDArray[np.float64]:
+
+def _by_covariance(rows: CentredRows, wanted: int) -> npt.NDArray[np.float64]:
     axes = np.linalg.eigh(rows.covariance())[1]
     return np.ascontiguousarray(axes[:, : -wanted - 1 : -1])
 
 
-def _by_iteration(rows: _CentredRows, wanted: int) -> npt.NDArray[np.float64]:
+def _by_iteration(rows: CentredRows, wanted: int) -> npt.NDArray[np.float64]:
     width = min(wanted + SPARE_AXES, rows.n_features)
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((rows.n_features, width)))[0]
     for step in sorted({rows.sample_step(), 1}, reverse=True):
@@ -151,7 +172,7 @@ def _by_iteration(rows: _CentredRows, wanted: int) -> npt.NDArray[np.float64]:
 
 
 def _iterated(
-    rows: _CentredRows, basis: npt.NDArray[np.float64], wanted: int, step: int
+    rows: CentredRows, basis: npt.NDArray[np.float64], wanted: int, step: int
 ) -> npt.NDArray[np.float64]:
     """Iterate an orthonormal basis; axes come out by falling variance."""
     before = np.zeros(wanted)

@@ -51,6 +51,12 @@ class Neighbors:
     recall: float = 1.0  # the part of the true neighbours that was found
     frame: Frame | None = None  # of the native search, in which other rows can be searched for too
     components: npt.NDArray[np.float64] | None = None  # principal ones, if asked for and at hand
+    among: int | None = None  # samples that were searched, if these are only some of them
+
+    @property
+    def n_points(self) -> int:
+        """How many samples the indices may name."""
+        return len(self.indices) if self.among is None else self.among
 
     def take_squared_distances(self) -> npt.NDArray[Any]:
         """Return the squared distances and forget them: they are as large as what comes of them."""

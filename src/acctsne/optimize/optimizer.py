@@ -16,11 +16,19 @@ Observer = Callable[[int, float, float], bool]
 
 
 def make_optimizer(
-    P: Conditional | Matrix, layout: npt.NDArray[Any], engine: Engine, threads: int
+    P: Conditional | Matrix,
+    layout: npt.NDArray[Any],
+    engine: Engine,
+    threads: int,
+    processes: "_core.Processes | None" = None,
 ) -> Any:
-    """Make the native optimiser of a layout of P's precision."""
+    """Make the native optimiser of a layout of P's precision.
+
+    Of several processes each gives its own rows of P, and all of the layout.
+    """
     kind: Any = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
-    return kind(*P._fields(), layout, engine.native(layout.shape[1]), threads)
+    others = () if processes is None else (processes,)
+    return kind(*P._fields(), layout, engine.native(layout.shape[1]), *others, threads)
 
 
 def run_phase(

@@ -1,0 +1,52 @@
+// A communicator that is a Python object.
+#pragma once
+
+#include "acctsne/communicator.hpp"
+#include "bind/native_call.hpp"
+
+namespace acctsne {
+
+// Forwards to an object with `rank`, `size`, `gather(array, ends)` and `exchange(sent, sent_ends,
+// received, received_ends)`, which are handed the bytes as arrays that share them. Holds the
+// interpreter lock for the length of a call only.
+class PythonProcesses final : public Communicator {
+public:
+  explicit PythonProcesses(nb::object processes)
+      : processes_(std::move(processes)), rank_(nb::cast<int>(processes_.attr("rank"))),
+        size_(nb::cast<int>(processes_.attr("size"))) {
+    require(rank_ >= 0 && rank_ < size_, "a rank that is not one of the processes");
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void gather(std::byte* array, std::span<const Size> ends) override {
+    const nb::gil_scoped_acquire locked;
+    processes_.attr("gather")(bytes(array, ends.back()), list(ends));
+  }
+
+  void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
+                std::span<const Size> received_ends) override {
+    const nb::gil_scoped_acquire locked;
+    // Only read, though the type does not say so.
+    auto* from = const_cast<std::byte*>(sent);
+    processes_.attr("exchange")(bytes(from, sent_ends.back()), list(sent_ends),
+                                bytes(received, received_ends.back()), list(received_ends));
+  }
+
+private:
+  static nb::object bytes(std::byte* data, Size count) {
+    // Without an owner the array would be copied; that there is none is right, as it is not kept.
+    const auto length = static_cast<std::size_t>(count);
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(
+                        reinterpret_cast<std::uint8_t*>(data), {length}, nb::handle()),
+                    nb::rv_policy::reference);
+  }
+  static std::vector<Size> list(std::span<const Size> ends) { return {ends.begin(), ends.end()}; }
+
+  nb::object processes_;
+  int rank_;
+  int size_;
+};
+
+} // namespace acctsne

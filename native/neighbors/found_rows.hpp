@@ -1,0 +1,117 @@
+// Where a search writes what it finds. Every process searches for the points of its own cells, and
+// what it finds goes home to the processes that own their rows.
+#pragma once
+
+#include "acctsne/communicator.hpp"
+#include "neighbors/cells.hpp"
+#include "neighbors/exact.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace acctsne {
+
+// The cells that a process searches for.
+inline Rows cells_of(int rank, int processes, Size cells) {
+  return {cells * rank / processes, cells * (rank + 1) / processes};
+}
+
+// And the places of their points.
+inline Rows places_of(Rows cells, const Cells& all) {
+  return {std::min(all.begin(cells.begin), all.rows()), std::min(all.begin(cells.end), all.rows())};
+}
+
+template <typename Data, typename Real>
+class FoundRows {
+public:
+  // Of the queries that the cells hold.
+  FoundRows(const NeighborsRequest<Data, Real>& request, const Cells& cells)
+      : request_(request), cells_(cells), processes_(*request.processes),
+        own_cells_(cells_of(processes_.rank(), processes_.size(), cells.count())),
+        places_(places_of(own_cells_, cells)) {
+    if (!alone()) {
+      const auto stored =
+          static_cast<std::size_t>((places_.end - places_.begin) * request.neighbors);
+      indices_.resize(stored);
+      distances_.resize(stored);
+    }
+  }
+
+  Rows cells() const { return own_cells_; }
+  Rows places() const { return places_; }
+
+  // Of the query at a place of own cells.
+  PointId* indices(Size place) {
+    return (alone() ? request_.indices : indices_.data()) + start(place);
+  }
+  Real* squared_distances(Size place) {
+    return (alone() ? request_.squared_distances : distances_.data()) + start(place);
+  }
+
+  // Takes what was found to the owners of the rows. A part at a time, so that what is on its way
+  // takes little memory.
+  void send_home() {
+    if (alone()) {
+      return;
+    }
+    constexpr Size kParts = 16;
+    const Size count = places_.end - places_.begin;
+    for (Size part = 0; part < kParts; ++part) {
+      send_home(
+          {places_.begin + count * part / kParts, places_.begin + count * (part + 1) / kParts});
+    }
+    indices_ = {};
+    distances_ = {};
+  }
+
+private:
+  bool alone() const { return processes_.size() == 1; }
+
+  Size start(Size place) const {
+    const Size at = alone() ? Size{cells_.row(place)} : place - places_.begin;
+    return at * request_.neighbors;
+  }
+
+  void send_home(Rows places) {
+    const Size k = request_.neighbors;
+    const Owners owners(processes_.size(), cells_.rows());
+    std::vector<std::vector<Size>> to(static_cast<std::size_t>(processes_.size()));
+    for (Size place = places.begin; place < places.end; ++place) {
+      to[owners.of(cells_.row(place))].push_back(place);
+    }
+    std::vector<PointId> rows;
+    std::vector<PointId> indices;
+    std::vector<Real> distances;
+    std::vector<Size> row_ends;
+    std::vector<Size> entry_ends;
+    for (const std::vector<Size>& theirs : to) {
+      for (const Size place : theirs) {
+        rows.push_back(cells_.row(place));
+        indices.insert(indices.end(), this->indices(place), this->indices(place) + k);
+        distances.insert(distances.end(), squared_distances(place), squared_distances(place) + k);
+      }
+      row_ends.push_back(static_cast<Size>(rows.size()));
+      entry_ends.push_back(static_cast<Size>(indices.size()));
+    }
+    rows = deliver(processes_, rows, row_ends);
+    indices = deliver(processes_, indices, entry_ends);
+    distances = deliver(processes_, distances, entry_ends);
+    const Rows own = rows_of(processes_.rank(), processes_.size(), cells_.rows());
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const Size from = static_cast<Size>(r) * k;
+      const Size row = (rows[r] - own.begin) * k;
+      std::copy_n(indices.begin() + from, k, request_.indices + row);
+      std::copy_n(distances.begin() + from, k, request_.squared_distances + row);
+    }
+  }
+
+  const NeighborsRequest<Data, Real>& request_;
+  const Cells& cells_;
+  Communicator& processes_;
+  Rows own_cells_;
+  Rows places_;
+  std::vector<PointId> indices_; // of own cells, if there are several processes
+  std::vector<Real> distances_;
+};
+
+} // namespace acctsne

@@ -1,0 +1,101 @@
+"""`acctsne embed` by several processes, which `mpiexec` or `srun` has started."""
+
+import argparse
+import contextlib
+import io as text_io
+import json
+from typing import Any
+
+import numpy as np
+
+from acctsne.cli.messages import note
+from acctsne.cli.options import blaming_parameters, estimator_parameters
+from acctsne.cli.outputs import draw, write_embedding, write_page
+from acctsne.distributed.estimator import TSNE
+from acctsne.distributed.processes import Processes
+from acctsne.distributed.rows import read_rows
+from acctsne.runtime.launch import launched_processes
+
+# Options of `embed` that several processes do not serve.
+REFUSED = ("labels", "key", "columns", "drop", "header", "movie", "map", "write_neighbors")
+REFUSED_TOO = ("checkpoint", "resume", "keep_partial")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit together; the first process writes and speaks."""
+    try:
+        processes = Processes()
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{launched_processes()} copies of this program were started, which would all write "
+            f"one file; to share the work they need mpi4py. {error}",
+            name=error.name,
+        ) from None
+    if processes.size != launched_processes():
+        raise ValueError(
+            f"the launcher has started {launched_processes()} processes, and mpi4py knows of "
+            f"{processes.size}: they belong to different installations of MPI"
+        )
+    first = processes.rank == 0
+    silent = contextlib.nullcontext() if first else contextlib.redirect_stderr(text_io.StringIO())
+    with silent:
+        _check_options(options)
+    try:
+        with processes.ending_together():
+            _embed(options, processes)
+    except (Exception, KeyboardInterrupt):
+        if first:
+            raise
+        return 1  # the first process says it
+    return 0
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    from acctsne.cli.embed import check_outputs
+
+    for name in (*REFUSED, *REFUSED_TOO):
+        if getattr(options, name) not in (None, False, []):
+            options.usage_error(f"--{name.replace('_', '-')} cannot be used by several processes")
+    check_outputs(options)
+
+
+def _embed(options: argparse.Namespace, processes: Processes) -> None:
+    first = processes.rank == 0
+    with processes.agreeing():
+        shape = read_rows(options.data).shape
+    if first and not options.quiet:
+        note(f"{options.data}: {shape[0]} samples, {shape[1]} features, {processes.size} processes")
+    parameters = estimator_parameters(options)
+    if isinstance(parameters.get("init"), np.ndarray):
+        parameters["init"] = parameters["init"][processes.own_rows(shape[0])]
+    tsne = TSNE(**parameters, verbose=int(not options.quiet))
+    with blaming_parameters(options):
+        tsne.fit(options.data)
+    embedding = tsne.gather()
+    with processes.agreeing():
+        if first:
+            write_embedding(options.output, embedding, None, source=options.data)
+            if options.plot is not None:
+                draw(embedding, options.plot)
+            if options.html is not None:
+                write_page(embedding, options.html)
+    if first and options.json:
+        print(json.dumps(_summary(options, shape, tsne, processes), default=str))
+
+
+def _summary(
+    options: argparse.Namespace, shape: tuple[int, ...], tsne: TSNE, processes: Processes
+) -> dict[str, Any]:
+    files = [options.output, options.plot, options.html]
+    return {
+        "data": str(options.data),
+        "n_samples": shape[0],
+        "n_features": shape[1],
+        "processes": processes.size,
+        "kl_divergence": tsne.kl_divergence_,
+        "iterations": tsne.n_iter_ + 1,
+        "seconds": tsne.timings_["total"],
+        "timings": tsne.timings_,
+        "parameters": estimator_parameters(options),
+        "files": [str(file) for file in files if file is not None],
+    }

@@ -1,0 +1,357 @@
+"""TSNE for several processes."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from acctsne import estimator
+from acctsne.affinities.affinities import Affinities
+from acctsne.distributed.embedding import OnFirstProcess, SharedEmbedding
+from acctsne.distributed.neighbors import find_neighbors, principal_components
+from acctsne.distributed.processes import Processes
+from acctsne.distributed.rows import SharedRows, read_rows, share_rows
+from acctsne.embedding.checkpoint import Checkpoint
+from acctsne.embedding.descent import Descent
+from acctsne.embedding.embedding import Callback, Embedding
+from acctsne.init.layouts import INITIAL_STD, finished, separate_coincident
+from acctsne.neighbors.metrics import native_metric
+from acctsne.neighbors.records import Neighbors
+from acctsne.problem import Problem, Samples, check_parameters, problem_of_data
+from acctsne.runtime.progress import StageTimer
+
+# Parameters that processes may have each its own of.
+OWN_PARAMETERS = ("comm", "n_jobs", "verbose", "callback", "init", "random_state", "metric_params")
+
+
+class TSNE(estimator.TSNE):
+    """t-SNE by the processes that an MPI launcher has started: the map that one would make.
+
+    Every process makes one with the same parameters and calls `fit` with its rows of the data; the
+    rows of all, in the order of ranks, are the samples. The map has the bits that
+    :class:`acctsne.TSNE` gives for the same data in one process, for any number of processes and
+    threads. Needs mpi4py, the extra `acctsne[mpi]`.
+
+    On more than one process, these are refused: `init="spectral"` and `"multilevel"`,
+    `method="exact"`, metrics other than euclidean, sqeuclidean, cosine and correlation, sparse
+    data, `fixed` samples, :meth:`transform`, :meth:`save` and checkpoints.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the map.
+
+    comm : mpi4py.MPI.Comm, default=None
+        The processes; None for all that were started together, `MPI.COMM_WORLD`.
+
+    **parameters
+        Those of :class:`acctsne.TSNE`. `n_jobs` are threads of each process; None shares the cores
+        of a machine among the processes there. An array as `init` has
+        the rows of this process. `callback` is called on the first process, with all positions;
+        `verbose` shows what the first process says.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_rows, n_components)
+        The places of the rows that this process gave; :meth:`gather` has all.
+
+    timings_ : dict
+        As of :class:`acctsne.TSNE`. For each stage also `STAGE_communication`, the seconds that it
+        took to exchange data or to wait for the others, and `STAGE_bytes_sent`, the bytes that had
+        to leave this process. "optimize" is the whole of the gradient descent.
+
+    Examples
+    --------
+    Run this with `mpiexec -n 4 python script.py`; it runs with one process as well.
+
+    >>> import numpy as np
+    >>> from acctsne.distributed import TSNE
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> tsne = TSNE(perplexity=10, random_state=0).fit(X)
+    >>> tsne.embedding_.shape
+    (200, 2)
+    >>> tsne.gather().shape
+    (200, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **estimator.TSNE._parameter_constraints,
+        "comm": "no_validation",
+    }
+
+    def __init__(self, n_components: int = 2, *, comm: Any = None, **parameters: Any) -> None:
+        super().__init__(n_components, **parameters)
+        self.comm = comm
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted([*estimator.TSNE._get_param_names(), "comm"])
+
+    def fit(self, X: Any, y: Any = None, *, fixed: npt.ArrayLike | None = None) -> "TSNE":
+        """Embed the rows of all processes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or path-like
+            The rows of this process, any number of them; or the same npy file on every process, of
+            which each reads its part.
+        y : None
+            Ignored.
+        fixed : None
+            Samples cannot be held on several processes.
+
+        Returns
+        -------
+        self : TSNE
+            The fitted estimator.
+        """
+        self.fit_transform(X, fixed=fixed)
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, fixed: npt.ArrayLike | None = None
+    ) -> npt.NDArray[Any]:
+        """Embed the rows of all processes and return the places of those of this one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or path-like
+            As in :meth:`fit`.
+        y : None
+            Ignored.
+        fixed : None
+            Samples cannot be held on several processes.
+
+        Returns
+        -------
+        embedding : ndarray of shape (n_rows, n_components)
+            The layout of this process's rows, of type `dtype`.
+        """
+        self._processes = Processes(self.comm)
+        with self._processes.ending_together():
+            if self._processes.size > 1:
+                self._check_together(fixed)
+            with self._shown_by_the_first():
+                embedding: npt.NDArray[Any] = super().fit_transform(X, fixed=fixed)
+        return embedding
+
+    def gather(self) -> npt.NDArray[Any]:
+        """Return the places of the samples of all processes, on every one of them.
+
+        Every process must call it.
+
+        Returns
+        -------
+        embedding : ndarray of shape (n_samples, n_components)
+            In the order of ranks, and of the rows that each gave.
+        """
+        check_is_fitted(self, "embedding_")
+        if self._processes.size == 1:
+            return np.asarray(self.embedding_).copy()
+        return self._processes.joined(self.embedding_, self._given_ends)
+
+    def _check_together(self, fixed: Any) -> None:
+        """Check parameters, which must be the same on all processes."""
+        parameters = self.get_params(deep=False)
+        with self._processes.agreeing():
+            self._validate_params()
+            check_parameters(parameters)
+            _refuse_unsupported(parameters, fixed)
+        shown = {
+            name: repr(value) for name, value in parameters.items() if name not in OWN_PARAMETERS
+        }
+        first = self._processes.bcast(shown)
+        with self._processes.agreeing():
+            for name, value in shown.items():
+                if value != first[name]:
+                    raise ValueError(
+                        f"{name} is {value} here and {first[name]} on rank 0; all processes must "
+                        "be given the same parameters"
+                    )
+
+    @contextmanager
+    def _shown_by_the_first(self) -> Iterator[None]:
+        """Let only the first process log and draw progress."""
+        verbose = self.verbose
+        if self._processes.rank > 0:
+            self.verbose = 0
+        try:
+            yield
+        finally:
+            self.verbose = verbose
+
+    # The stages, where several processes do them otherwise than one.
+
+    def _fit(
+        self, X: Any, fixed: npt.ArrayLike | None = None, checkpoint: Checkpoint | None = None
+    ) -> npt.NDArray[Any]:
+        if self._processes.size == 1:
+            return super()._fit(read_rows(X) if isinstance(X, str | os.PathLike) else X, fixed)
+        self.__dict__.pop("embedding_", None)  # an earlier fit's
+        try:
+            super()._fit(X, fixed)
+        finally:
+            if hasattr(self, "embedding_"):
+                begin, end = [0, *self._given_ends][self._processes.rank :][:2]
+                self.embedding_ = self.embedding_[begin:end].copy()
+        return self.embedding_
+
+    def _least_memory(self, problem: Problem) -> int:
+        return super()._least_memory(problem) // self._processes.size
+
+    def _timer(self) -> StageTimer:
+        return _CountingTimer(self._processes)
+
+    def _problem(self, X: Any, fixed: npt.ArrayLike | None = None) -> Problem:
+        if self._processes.size == 1:
+            return super()._problem(X, fixed)
+        rows = share_rows(X, self._processes)
+        self.n_features_in_ = rows.shape[1]
+        self._given_ends = rows.given_ends
+        parameters = self.get_params(deep=False)
+        if self.n_jobs is None:
+            parameters["n_jobs"] = self._processes.threads_each()
+        if isinstance(self.init, np.ndarray):
+            parameters["init"] = self._whole_layout(self.init, rows)
+        with self._processes.agreeing():
+            return problem_of_data(parameters, rows)
+
+    def _whole_layout(self, given: npt.NDArray[Any], rows: SharedRows) -> npt.NDArray[Any]:
+        """Put together a layout of which each process has the rows that go with its data."""
+        here = rows.given(self._processes.rank)
+        expected = (here.stop - here.start, self.n_components)
+        with self._processes.agreeing():
+            if given.shape != expected:
+                raise ValueError(
+                    f"init has shape {given.shape}; expected {expected}, a row for each row of X "
+                    "that this process gives"
+                )
+            mine = np.ascontiguousarray(given, dtype=np.float64)
+        return self._processes.joined(mine, rows.given_ends)
+
+    def _neighbors(self, samples: Samples) -> Neighbors:
+        if self._processes.size == 1:
+            return super()._neighbors(samples)
+        return find_neighbors(samples.X, samples.search, self._processes)
+
+    def _initial_layout(
+        self, problem: Problem, P: Affinities, found: Neighbors | None
+    ) -> npt.NDArray[Any]:
+        if self._processes.size == 1:
+            return super()._initial_layout(problem, P, found)
+        # The first process makes it, so that all have the same.
+        first = self._processes.rank == 0
+        layout = None
+        if isinstance(problem.init, np.ndarray):
+            layout = separate_coincident(problem.init) if first else None
+        elif problem.init == "random":
+            if first:
+                size = (problem.n_samples, problem.n_components)
+                normal = check_random_state(self.random_state).standard_normal(size=size)
+                layout = separate_coincident((INITIAL_STD * normal).astype(problem.dtype))
+        else:
+            assert isinstance(problem.given, Samples)
+            components = found.components if found else None
+            if components is None:
+                components = principal_components(
+                    problem.given.X.own,
+                    problem.n_samples,
+                    problem.n_components,
+                    problem.threads,
+                    self._processes,
+                )
+            everything = self._processes.all_rows(components, problem.n_samples)
+            layout = finished(everything, problem.dtype) if first else None
+        return self._processes.bcast_array(layout)
+
+    def _embedding(self, P: Affinities, layout: npt.NDArray[Any], problem: Problem) -> Embedding:
+        if self._processes.size == 1:
+            return super()._embedding(P, layout, problem)
+        return SharedEmbedding.of_processes(
+            P, layout, problem.engine, problem.threads, self._processes
+        )
+
+    def _optimize(
+        self,
+        descent: Descent,
+        problem: Problem,
+        callbacks: list[Callback],
+        timer: StageTimer,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        if self._processes.size > 1 and self._processes.bcast(len(callbacks)):
+            callbacks = [OnFirstProcess(callbacks, self._processes)]
+        try:
+            with timer.stage("optimize"):
+                super()._optimize(descent, problem, callbacks, timer, checkpoint)
+        finally:
+            self.timings_.update(
+                {name: value for name, value in timer.seconds.items() if "optimize" in name}
+            )
+
+    def transform(self, X: Any) -> npt.NDArray[Any]:
+        """Place samples into a map that one process has made; several refuse."""
+        if self._processes.size == 1:
+            return super().transform(X)
+        raise NotImplementedError(
+            "new samples cannot be placed by several processes yet; gather() the map and use "
+            "acctsne.Embedding.transform with their neighbours"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator of one process to a file; several refuse."""
+        if self._processes.size == 1:
+            super().save(path)
+            return
+        raise NotImplementedError(
+            "an estimator of several processes cannot be saved yet; save what gather() returns"
+        )
+
+
+class _CountingTimer(StageTimer):
+    """Collects, beside the seconds of stages, those of communication and the bytes that leave."""
+
+    def __init__(self, processes: Processes) -> None:
+        super().__init__()
+        self._processes = processes
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add what passes inside to the stage's figures."""
+        seconds, sent = self._processes.seconds, self._processes.bytes_sent
+        try:
+            with super().stage(name):
+                yield
+        finally:
+            self._add(f"{name}_communication", self._processes.seconds - seconds)
+            self._add(f"{name}_bytes_sent", self._processes.bytes_sent - sent)
+
+    def _add(self, name: str, value: float) -> None:
+        self.seconds[name] = self.seconds.get(name, 0) + value
+
+
+def _refuse_unsupported(parameters: dict[str, Any], fixed: Any) -> None:
+    """Say what several processes cannot do."""
+    init, metric = parameters["init"], parameters["metric"]
+    if isinstance(init, str) and init not in ("pca", "random"):
+        raise ValueError(
+            f"init={init!r} needs all affinities in one place; several processes start from "
+            "'pca', 'random' or an array"
+        )
+    if parameters["method"] == "exact":
+        raise ValueError(
+            "method='exact' takes every pair for neighbours, which is for small data; use it in "
+            "one process, or another method"
+        )
+    if native_metric(metric, parameters["metric_params"]) is None:
+        raise ValueError(
+            f"metric={metric!r} does not run natively; several processes search by 'euclidean', "
+            "'sqeuclidean', 'cosine' and 'correlation'"
+        )
+    if fixed is not None:
+        raise ValueError("samples cannot be held in place by several processes yet")

@@ -1,0 +1,175 @@
+"""Steps 1 and 2 of own rows: their neighbours among all, and principal components.
+
+Every process gets all rows and their projections, for as long as the search lasts, and searches for
+the points of its own cells (native/neighbors/found_rows.hpp).
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne import _core
+from acctsne.distributed.processes import Processes
+from acctsne.distributed.rows import SharedRows
+from acctsne.neighbors.euclidean import Progress, chosen_mode, has_components, sample_rows
+from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, frame_of_sample, sampled_rows
+from acctsne.neighbors.given import squared
+from acctsne.neighbors.libraries import BAD_METRIC
+from acctsne.neighbors.metrics import EuclideanForm, distances_from, euclidean_form, native_metric
+from acctsne.neighbors.principal_components import CentredRows, components_of
+from acctsne.neighbors.records import Neighbors, SearchSettings
+from acctsne.runtime.progress import logger, progress_bar
+from acctsne.runtime.threads import Map, workers
+
+
+def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Processes) -> Neighbors:
+    """Find the neighbours of own rows, with the bits that one process finds."""
+    metric = native_metric(settings.metric, settings.metric_params)
+    assert metric is not None
+    with processes.agreeing():
+        form = euclidean_form(rows.own, metric)
+    asked = settings if metric == "euclidean" else replace(settings, n_components=0)
+    with progress_bar("neighbors", rows.n_samples, "pt", settings.verbose) as move_to:
+        found = _search(rows, form, asked, processes, move_to)
+    if found.mode == "approximate":
+        logger.info("approximate neighbours: estimated recall %.4f", found.recall)
+    if metric == "euclidean":
+        return found
+    first = processes.own_rows(rows.n_samples).start
+    distances = distances_from(found, form, among_themselves=True, first_row=first)
+    largest = max(processes.allgather(float(distances.max(initial=0.0))))
+    with processes.agreeing():
+        of_metric = squared(found.indices, distances, settings.dtype, BAD_METRIC, largest)
+    return replace(of_metric, mode=found.mode, recall=found.recall, among=rows.n_samples)
+
+
+def _search(
+    rows: SharedRows,
+    form: EuclideanForm,
+    settings: SearchSettings,
+    processes: Processes,
+    progress: Progress,
+) -> Neighbors:
+    own, n_samples, threads = form.data, rows.n_samples, settings.threads
+    mode = chosen_mode(settings.mode, n_samples, own.shape[1])
+    frame = _shared_frame(own, n_samples, settings, mode, processes)
+    projection = frame.project(own, threads)
+    components = None
+    if has_components(frame, settings.n_components):
+        components = principal_components(
+            projection.coordinates, n_samples, settings.n_components, threads, processes, frame.axes
+        )
+    # The file itself, where it holds just these rows, is in memory once for all on a machine.
+    everything = rows.whole if rows.whole is not None and own is rows.own else None
+    if everything is None:
+        everything = processes.all_rows(own, n_samples)
+    shared = (
+        everything,
+        processes.all_rows(projection.coordinates, n_samples),
+        processes.all_rows(projection.squared_norms, n_samples),
+        frame.scale,
+        settings.n_neighbors,
+        settings.in_double,
+    )
+    if mode == "exact":
+        indices, squares = _core.nearest_neighbors(*shared, threads, progress, processes)
+        recall = 1.0
+    else:
+        sample = processes.bcast(
+            sample_rows(n_samples, settings.random) if processes.rank == 0 else None
+        )
+        indices, squares, recall = _core.approximate_neighbors(
+            *shared, sample, threads, progress, processes
+        )
+    return Neighbors(indices, squares, frame.scale, mode, recall, frame, components, n_samples)
+
+
+def _shared_frame(
+    own: npt.NDArray[Any], n_samples: int, settings: SearchSettings, mode: str, processes: Processes
+) -> Frame:
+    """Find the frame of all rows: the first process does, from rows of all."""
+    n_axes = None if mode == "exact" else APPROXIMATE_AXES
+    sample = _every(own, n_samples, sampled_rows(n_samples, n_axes), processes)
+    largest = max(processes.allgather(_extent(own)))
+    frame = None
+    if processes.rank == 0:
+        frame = frame_of_sample(
+            sample, n_samples, largest, settings.n_neighbors, settings.threads, n_axes
+        )
+    found: Frame = processes.bcast(frame)
+    return found
+
+
+def _extent(own: npt.NDArray[Any]) -> float:
+    return max(float(own.max()), -float(own.min())) if own.size else 0.0
+
+
+def _every(
+    own: npt.NDArray[Any], n_samples: int, wanted: slice, processes: Processes
+) -> npt.NDArray[Any]:
+    """Gather some rows of all processes."""
+    names = range(n_samples)[wanted]
+    here = processes.own_rows(n_samples)
+    mine = [row - here.start for row in names if here.start <= row < here.stop]
+    ends = np.cumsum(processes.allgather(len(mine)))
+    return processes.joined(np.ascontiguousarray(own[mine]), [int(end) for end in ends])
+
+
+def principal_components(
+    own: npt.NDArray[Any],
+    n_samples: int,
+    n_components: int,
+    threads: int,
+    processes: Processes,
+    frame: npt.NDArray[Any] | None = None,
+) -> npt.NDArray[np.float64]:
+    """Compute the principal components of own rows, of all that there are."""
+    with workers(threads, own.size) as run:
+        rows = _SharedCentredRows(own, n_samples, run, processes)
+        return components_of(rows, n_components, frame)
+
+
+class _SharedCentredRows(CentredRows):
+    """Rows of several processes, whose blocks are added in their order."""
+
+    def __init__(
+        self,
+        own: npt.NDArray[Any],
+        n_samples: int,
+        run: Map,
+        processes: Processes,
+    ) -> None:
+        self._processes = processes
+        self._all_samples = n_samples
+        self._samples: dict[int, npt.NDArray[Any]] = {}
+        super().__init__(own, run)
+
+    def times(self, axes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Multiply own rows by axes, which are those of the first process."""
+        axes = self._processes.bcast_array(axes)
+        return super().times(axes) if len(self._X) else np.zeros((0, axes.shape[1]))
+
+    def _shape(self) -> tuple[int, int]:
+        return self._all_samples, int(self._X.shape[1])
+
+    def _largest(self) -> float:
+        return float(max(self._processes.allgather(_extent(self._X))))
+
+    def _sum_of_blocks(
+        self, function: Callable[[Any], Any], total: npt.NDArray[np.float64], step: int = 1
+    ) -> npt.NDArray[np.float64]:
+        if step > 1:  # of a sample, which all have
+            return super()._sum_of_blocks(function, total, step)
+        return self._processes.add_in_order(total, self._for_blocks(function))
+
+    def _every(self, step: int) -> Any:
+        if step == 1:
+            return self._X
+        if step not in self._samples:
+            self._samples[step] = _every(
+                self._X, self._all_samples, slice(0, None, step), self._processes
+            )
+        return self._samples[step]

@@ -1,0 +1,280 @@
+"""The processes that share a fit, and how they speak to each other and of errors."""
+
+import builtins
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from time import perf_counter
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne import _core
+from acctsne.runtime.optional import require
+from acctsne.runtime.threads import available_cores
+
+Bytes = npt.NDArray[np.uint8]
+
+# MPI counts in 32 bits.
+MOST_AT_ONCE = 2**30
+
+
+# An attribute of errors that every process raises.
+KNOWN = "_acctsne_known_to_all"
+
+
+def _is_known_to_all(error: BaseException | None) -> bool:
+    """Say whether every process raises this error, or one that it was made of."""
+    return error is not None and (hasattr(error, KNOWN) or _is_known_to_all(error.__cause__))
+
+
+class Processes:
+    """A communicator of mpi4py, with what the native core and the stages ask of it.
+
+    All processes must call the same methods in the same order. Bytes are counted as often as they
+    have to leave this process; what `allgather` and `bcast` pickle, a few numbers, is not.
+    """
+
+    def __init__(self, comm: Any = None) -> None:
+        self._mpi = require("mpi4py.MPI", "mpi")
+        self._comm = self._mpi.COMM_WORLD if comm is None else comm
+        self.rank: int = self._comm.Get_rank()
+        self.size: int = self._comm.Get_size()
+        self.seconds = 0.0
+        self.bytes_sent = 0
+
+    # What the native core calls (native/include/acctsne/communicator.hpp).
+
+    def gather(self, array: Bytes, ends: list[int]) -> None:
+        """Complete an array of which each process has filled its part."""
+        begins = [0, *ends[:-1]]
+        mine = ends[self.rank] - begins[self.rank]
+        with self._counted(mine * (self.size - 1)):
+            if ends[-1] <= MOST_AT_ONCE:
+                counts = [end - begin for begin, end in zip(begins, ends, strict=True)]
+                parts = [array, (counts, begins), self._mpi.BYTE]
+                self._comm.Allgatherv(self._mpi.IN_PLACE, parts)
+                return
+            for rank in range(self.size):
+                for begin in range(begins[rank], ends[rank], MOST_AT_ONCE):
+                    end = min(begin + MOST_AT_ONCE, ends[rank])
+                    self._comm.Bcast([array[begin:end], self._mpi.BYTE], root=rank)
+
+    def exchange(
+        self, sent: Bytes, sent_ends: list[int], received: Bytes, received_ends: list[int]
+    ) -> None:
+        """Hand a message to every process, and take one from each."""
+        sent_begins, received_begins = [0, *sent_ends[:-1]], [0, *received_ends[:-1]]
+        to_me = sent_ends[self.rank] - sent_begins[self.rank]
+        with self._counted(sent_ends[-1] - to_me):
+            # All take the same way, whatever the size of their own messages.
+            largest = max(self._comm.allgather(max(sent_ends[-1], received_ends[-1])))
+            if largest <= MOST_AT_ONCE:
+                out = [end - begin for begin, end in zip(sent_begins, sent_ends, strict=True)]
+                into = [
+                    end - begin for begin, end in zip(received_begins, received_ends, strict=True)
+                ]
+                self._comm.Alltoallv(
+                    [sent, (out, sent_begins), self._mpi.BYTE],
+                    [received, (into, received_begins), self._mpi.BYTE],
+                )
+                return
+            for step in range(self.size):
+                to, source = (self.rank + step) % self.size, (self.rank - step) % self.size
+                self._swap(
+                    sent[sent_begins[to] : sent_ends[to]],
+                    to,
+                    received[received_begins[source] : received_ends[source]],
+                    source,
+                )
+
+    def _swap(self, out: Bytes, to: int, into: Bytes, source: int) -> None:
+        """Send one message and take another, in pieces that MPI can count."""
+        requests = []
+        for begin in range(0, len(into), MOST_AT_ONCE):
+            piece = into[begin : begin + MOST_AT_ONCE]
+            requests.append(self._comm.Irecv([piece, self._mpi.BYTE], source=source))
+        for begin in range(0, len(out), MOST_AT_ONCE):
+            piece = out[begin : begin + MOST_AT_ONCE]
+            requests.append(self._comm.Isend([piece, self._mpi.BYTE], dest=to))
+        self._mpi.Request.Waitall(requests)
+
+    # What the stages call.
+
+    def threads_each(self) -> int:
+        """Return how many threads a process should have: its part of the cores of its machine."""
+        machine = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
+        here = machine.Get_size()
+        machine.Free()
+        cores = available_cores()
+        # A launcher that binds processes to cores has given each its own.
+        return cores if cores < (os.cpu_count() or 1) else max(1, cores // here)
+
+    def own_rows(self, n_rows: int, rank: int | None = None) -> slice:
+        """Return the rows that a process owns of so many: whole blocks."""
+        begin, end = _core.rows_of(self.rank if rank is None else rank, self.size, n_rows)
+        return slice(begin, end)
+
+    def all_rows(self, own: npt.NDArray[Any], n_rows: int) -> npt.NDArray[Any]:
+        """Gather the rows that each process owns."""
+        return self.joined(own, [self.own_rows(n_rows, rank).stop for rank in range(self.size)])
+
+    def joined(self, own: npt.NDArray[Any], ends: list[int]) -> npt.NDArray[Any]:
+        """Gather rows of which those of each process end here."""
+        rows = np.empty((ends[-1], *own.shape[1:]), dtype=own.dtype)
+        begin = ends[self.rank - 1] if self.rank else 0
+        rows[begin : ends[self.rank]] = own
+        if rows.size:
+            row_bytes = rows.nbytes // len(rows)
+            self.gather(rows.reshape(-1).view(np.uint8), [end * row_bytes for end in ends])
+        return rows
+
+    def allgather(self, value: Any) -> list[Any]:
+        """Collect a small value of each process."""
+        with self._counted(0):
+            values: list[Any] = self._comm.allgather(value)
+            return values
+
+    def bcast(self, value: Any) -> Any:
+        """Give every process what the first one has."""
+        with self._counted(0):
+            return self._comm.bcast(value, root=0)
+
+    def bcast_array(self, array: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+        """Give every process an array that the first one has."""
+        shape, dtype = self.bcast(None if array is None else (array.shape, array.dtype))
+        if array is None:
+            array = np.empty(shape, dtype=dtype)
+        data = np.ascontiguousarray(array)
+        flat = data.reshape(-1).view(np.uint8)
+        with self._counted(len(flat) * (self.size - 1) if self.rank == 0 else 0):
+            for begin in range(0, len(flat), MOST_AT_ONCE):
+                piece = flat[begin : begin + MOST_AT_ONCE]
+                self._comm.Bcast([piece, self._mpi.BYTE], root=0)
+        return data
+
+    def add_in_order(
+        self, total: npt.NDArray[np.float64], partials: Iterable[Any]
+    ) -> npt.NDArray[np.float64]:
+        """Add the partial sums of all processes, those of the first one first, to a total.
+
+        One process after the other adds its own: the sum has the bits that one alone would get.
+        """
+        partials = list(partials)
+        with self._counted(total.nbytes):
+            if self.rank > 0:
+                self._comm.Recv([total, self._mpi.DOUBLE], source=self.rank - 1)
+            for partial in partials:
+                total += partial
+            if self.rank < self.size - 1:
+                self._comm.Send([total, self._mpi.DOUBLE], dest=self.rank + 1)
+            self._comm.Bcast([total, self._mpi.DOUBLE], root=self.size - 1)
+        return total
+
+    @contextmanager
+    def _counted(self, sent: int) -> Iterator[None]:
+        start = perf_counter()
+        yield
+        self.seconds += perf_counter() - start
+        self.bytes_sent += sent
+
+    # Errors.
+
+    @contextmanager
+    def agreeing(self) -> Iterator[None]:
+        """Raise on every process what one of them raises inside, where none may wait for others."""
+        error: Exception | None = None
+        try:
+            yield
+        except Exception as raised:
+            error = raised
+        self.agree(error)
+
+    def agree(self, error: BaseException | None) -> None:
+        """Raise the error of the first process that has one, on all of them."""
+        errors = self.allgather(None if error is None else (type(error).__name__, str(error)))
+        bad = [rank for rank, one in enumerate(errors) if one is not None]
+        if not bad:
+            return
+        name, message = errors[bad[0]]
+        # What all say alike is nobody's in particular.
+        if len(bad) < self.size or len(set(errors)) > 1:
+            message = f"rank {bad[0]}: {message}"
+        self._raise(name, message, error)
+
+    def _raise(self, name: str, message: str, cause: BaseException | None) -> NoReturn:
+        kind = getattr(builtins, name, None)
+        if cause is not None and type(cause).__name__ == name and len(cause.args) == 1:
+            kind = type(cause)
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            kind, message = RuntimeError, f"{message} ({name})"
+        error = kind(message)
+        self.known_to_all(error)
+        raise error from cause
+
+    @contextmanager
+    def ending_together(self) -> Iterator[None]:
+        """End all processes if one leaves by an error that the others do not know of.
+
+        They would wait for it forever.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if self.size > 1 and not _is_known_to_all(error):
+                self._abort(error)
+            raise
+
+    @contextmanager
+    def interrupted_together(self) -> Iterator[Callable[[], None]]:
+        """Keep Ctrl-C from leaving the others waiting in the middle of an exchange.
+
+        Gives a function that raises KeyboardInterrupt after it was pressed. It is to be called only
+        where all processes will hear of that: by the native loop's poll (native/optimize/loop.cpp).
+        """
+        pressed = False
+
+        def note(*_: Any) -> None:
+            nonlocal pressed
+            pressed = True
+
+        def raise_if_pressed() -> None:
+            if pressed:
+                raise KeyboardInterrupt
+
+        before = signal.getsignal(signal.SIGINT)
+        handled = current_thread() is main_thread() and callable(before)
+        if handled:
+            signal.signal(signal.SIGINT, note)
+        try:
+            yield raise_if_pressed
+            # Too late for a poll to see it.
+            if any(self.allgather(pressed)):
+                raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            self.known_to_all(interrupt)
+            raise
+        finally:
+            if handled:
+                signal.signal(signal.SIGINT, before)
+
+    def known_to_all(self, error: BaseException) -> None:
+        """Note that every process raises this error."""
+        setattr(error, KNOWN, True)
+
+    def _abort(self, error: BaseException) -> NoReturn:
+        cause = " ".join(str(error).split())
+        print(
+            f"acctsne: rank {self.rank} of {self.size} failed, which ends all: "
+            f"{type(error).__name__}{': ' if cause else ''}{cause}",
+            file=sys.stderr,
+        )
+        traceback.print_exception(error)
+        sys.stderr.flush()
+        self._comm.Abort(1)
+        raise SystemExit(1)

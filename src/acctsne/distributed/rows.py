@@ -1,0 +1,120 @@
+"""The data, of which each process holds its own rows."""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+
+from acctsne.affinities.affinities import Affinities
+from acctsne.distributed.processes import Processes
+from acctsne.neighbors.nearest import check_rows
+from acctsne.runtime.rows import computed_dtype
+
+
+@dataclass
+class SharedRows:
+    """Rows of all processes, as far as this one has them."""
+
+    own: npt.NDArray[Any]  # those that it owns: whole blocks
+    n_samples: int  # of all
+    given_ends: list[int]  # where the rows end that each process was given
+    whole: npt.NDArray[Any] | None  # all of them, if they are in a file that can be read from
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the data of all processes."""
+        return self.n_samples, int(self.own.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the data."""
+        return self.own.dtype
+
+    def given(self, rank: int) -> slice:
+        """Return the rows that a process was given."""
+        return slice(self.given_ends[rank - 1] if rank else 0, self.given_ends[rank])
+
+
+def read_rows(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
+    """Map the array of an npy file into memory."""
+    if not os.fspath(path).endswith(".npy"):
+        raise ValueError(
+            f"{os.fspath(path)}: several processes read npy files only, of which each maps its "
+            "rows into memory; convert the data with numpy.save"
+        )
+    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    if array.ndim != 2:
+        raise ValueError(f"{os.fspath(path)}: an array of shape {array.shape}; expected rows")
+    return array
+
+
+def share_rows(X: Any, processes: Processes) -> SharedRows:
+    """Check what each process was given, and bring rows to those that own them."""
+    is_path = isinstance(X, str | os.PathLike)
+    with processes.agreeing():
+        if is_path:
+            whole = read_rows(X)
+            checked = _checked(whole[processes.own_rows(len(whole))])
+        else:
+            whole = None
+            checked = _checked(X)
+    forms = processes.allgather((is_path, *checked.shape, checked.dtype.str))
+    with processes.agreeing():
+        _check_forms(forms)
+    # As they are if all are of one type, as they are computed with if not.
+    types = {np.dtype(form[-1]) for form in forms}
+    computed_types = {computed_dtype(np.empty(0, dtype=one)) for one in types}
+    dtype = types.pop() if len(types) == 1 else np.result_type(*computed_types)
+    checked = np.ascontiguousarray(checked, dtype=dtype)
+    ends = [int(end) for end in np.cumsum([form[1] for form in forms])]
+    n_samples = ends[-1]
+    if whole is not None:
+        return SharedRows(checked, n_samples, ends, whole if whole.dtype == dtype else None)
+    return SharedRows(_to_owners(checked, ends, processes), n_samples, ends, None)
+
+
+def _checked(X: Any) -> npt.NDArray[Any]:
+    if isinstance(X, Affinities):
+        raise TypeError("several processes embed data, not an Affinities; use acctsne.TSNE")
+    if issparse(X):
+        raise TypeError(
+            "several processes take dense rows only; got a sparse matrix. Reduce it to some 50 "
+            "principal components first, or use acctsne.TSNE"
+        )
+    rows: npt.NDArray[Any] = check_rows(X, "X", 0)
+    return rows
+
+
+def _check_forms(forms: list[tuple[bool, int, int, str]]) -> None:
+    if len({is_path for is_path, *_ in forms}) > 1:
+        raise ValueError("some processes were given a path, others rows; give all the same")
+    features = sorted({n_features for _, _, n_features, _ in forms})
+    if len(features) > 1:
+        raise ValueError(f"processes were given rows of {features[0]} and {features[1]} features")
+    n_samples = sum(form[1] for form in forms)
+    if n_samples < 2:
+        raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required")
+
+
+def _to_owners(rows: npt.NDArray[Any], ends: list[int], processes: Processes) -> npt.NDArray[Any]:
+    """Send each row that was given here to the process that owns it."""
+    n_samples = ends[-1]
+    row_bytes = rows.shape[1] * rows.itemsize
+    begin = ends[processes.rank] - len(rows)
+    own = processes.own_rows(n_samples)
+    to_each = [
+        min(max(processes.own_rows(n_samples, rank).stop - begin, 0), len(rows))
+        for rank in range(processes.size)
+    ]
+    from_each = [min(max(end - own.start, 0), own.stop - own.start) for end in ends]
+    mine = np.empty((own.stop - own.start, rows.shape[1]), dtype=rows.dtype)
+    processes.exchange(
+        rows.reshape(-1).view(np.uint8),
+        [count * row_bytes for count in to_each],
+        mine.reshape(-1).view(np.uint8),
+        [count * row_bytes for count in from_each],
+    )
+    return mine

@@ -1,0 +1,135 @@
+"""Several processes over MPI against one: the same bits, and no process that waits forever."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import acctsne
+
+PROGRAMS = Path(__file__).parent / "mpi_programs.py"
+MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
+FLAGS = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+
+# Nothing here takes so long unless processes wait for each other.
+HANGS = 240
+
+
+def mpiexec(
+    processes: int, *command: str, cwd: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(MPIEXEC), *FLAGS, "-n", str(processes), *command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+        check=False,
+    )
+
+
+def run_program(name: str, processes: int, folder: Path) -> subprocess.CompletedProcess[str]:
+    return mpiexec(processes, sys.executable, str(PROGRAMS), name, cwd=folder)
+
+
+def check_content(name: str, processes: int, folder: Path) -> None:
+    ended = run_program(name, processes, folder)
+    assert ended.returncode == 0, ended.stderr
+    for rank in range(processes):
+        assert f"process {rank} is content" in ended.stdout
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_same_bits_as_one_process(processes: int, tmp_path: Path) -> None:
+    check_content("same_bits", processes, tmp_path)
+
+
+def test_an_error_of_one_is_an_error_of_all(tmp_path: Path) -> None:
+    check_content("errors", 3, tmp_path)
+
+
+def test_they_are_interrupted_together(tmp_path: Path) -> None:
+    check_content("interrupted", 2, tmp_path)
+
+
+def test_an_unforeseen_error_ends_all(tmp_path: Path) -> None:
+    ended = run_program("unforeseen", 2, tmp_path)
+    assert ended.returncode != 0
+    said = "acctsne: rank 1 of 2 failed, which ends all: MemoryError: A fit of 600 samples"
+    assert ended.stderr.count("acctsne: rank") == 1
+    assert said in ended.stderr
+
+
+class TestCommandLine:
+    def test_embed(self, tmp_path: Path) -> None:
+        X = np.random.default_rng(0).normal(size=(5000, 6)).astype(np.float32)
+        np.save(tmp_path / "data.npy", X)
+        arguments = ["-o", "map.npy", "--max-iter", "250", "--perplexity", "5", "--json"]
+        ended = mpiexec(
+            2, sys.executable, "-m", "acctsne", "embed", "data.npy", *arguments, cwd=tmp_path
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.count('"processes": 2') == 1
+        assert ended.stderr.count("5000 samples, 6 features, 2 processes") == 1
+        expected = acctsne.TSNE(max_iter=250, perplexity=5).fit_transform(X)
+        assert np.array_equal(np.load(tmp_path / "map.npy"), expected)
+
+    def test_one_message(self, tmp_path: Path) -> None:
+        X = np.zeros((5000, 3))
+        X[4999, 1] = np.inf  # a row of the second process
+        np.save(tmp_path / "data.npy", X)
+        ended = mpiexec(
+            2, sys.executable, "-m", "acctsne", "embed", "data.npy", "-o", "map.npy", cwd=tmp_path
+        )
+        assert ended.returncode != 0
+        assert ended.stderr.count("acctsne: error: rank 1: Input X contains infinity") == 1
+        assert "Traceback" not in ended.stderr
+        assert not (tmp_path / "map.npy").exists()
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["embed", "data.csv", "-o", "map.csv"], "need mpi4py"),
+            (["plot", "map.npy", "-o", "map.png"], "plot is for one process"),
+        ],
+    )
+    @pytest.mark.parametrize(
+        "launcher",
+        [
+            {"PMI_SIZE": "4"},
+            {"OMPI_COMM_WORLD_SIZE": "4"},
+            {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "4"},
+        ],
+        ids=lambda launcher: next(iter(launcher)),
+    )
+    def test_copies_that_know_nothing_of_each_other(
+        self, arguments: list[str], said: str, launcher: dict[str, str], tmp_path: Path
+    ) -> None:
+        program = (
+            "import sys; sys.modules['mpi4py'] = None\n"
+            f"from acctsne.cli import main; sys.exit(main({arguments!r}))"
+        )
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env={**os.environ, **launcher},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert said in ended.stderr
+
+    def test_a_batch_script_of_slurm_is_one_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from acctsne.runtime.launch import launched_processes
+
+        monkeypatch.setenv("SLURM_NTASKS", "4")
+        assert launched_processes() == 1
+        monkeypatch.setenv("SLURM_STEP_ID", "4294967291")
+        assert launched_processes() == 1
+        monkeypatch.setenv("SLURM_STEP_ID", "0")
+        assert launched_processes() == 4
