@@ -43,6 +43,16 @@ def check_content(name: str, processes: int, folder: Path) -> None:
         assert f"process {rank} is content" in ended.stdout
 
 
+def test_the_example_runs(tmp_path: Path) -> None:
+    # Not in this process, which would be one of MPI's from then on.
+    program = (
+        "import doctest, acctsne.distributed.estimator as module\n"
+        "failed, attempted = doctest.testmod(module)\n"
+        "assert attempted > 0 == failed"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=HANGS)
+
+
 @pytest.mark.parametrize("processes", [2, 3])
 def test_same_bits_as_one_process(processes: int, tmp_path: Path) -> None:
     check_content("same_bits", processes, tmp_path)

@@ -1,5 +1,6 @@
 """Every command line of the documentation is run, or as much of it as a test can afford."""
 
+import os
 import re
 import runpy
 import shlex
@@ -139,11 +140,20 @@ def check_extras(words: list[str], _: pytest.MonkeyPatch) -> int:
     return 0 if wanted <= set(metadata("acctsne").get_all("Provides-Extra") or ()) else 1
 
 
+def run_together(words: list[str], _: pytest.MonkeyPatch) -> int:
+    """Run processes, more than there are cores, whoever the user is."""
+    flags = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+    command = [str(BIN / words[0]), *flags, *words[1:]]
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
 # Commands that would install, take long or run these tests again: how much of them is run.
 Partly = Callable[[list[str], pytest.MonkeyPatch], int]
 PARTLY: dict[str, Partly] = {
     r"pip install ": check_extras,
     r"python benchmarks/": run_benchmark,
+    r"mpiexec ": run_together,
     r"python docs/figures": run_figures,
 }
 # Likewise, by an argument at their end.
