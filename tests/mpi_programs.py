@@ -67,10 +67,11 @@ def check_same_bits(X: npt.NDArray[Any], **parameters: Any) -> None:
 
 def same_bits() -> None:
     X = clusters(N_SAMPLES, 8)
-    check_same_bits(X.astype(np.float64), dtype=np.float64, init="random", neighbors="approximate")
     if SIZE == 2:
+        # In double precision, whose last bits show in what order the two blocks of one were added.
+        check_same_bits(X.astype(np.float64), dtype=np.float64)
         return
-    check_same_bits(X)
+    check_same_bits(X, init="random", neighbors="approximate")
     X[7] = 0
     check_same_bits(X, metric="cosine", n_components=3, init=acctsne.init.pca(X, 3))
     check_same_bits(clusters(4500, 300), schedule="sklearn", perplexity=5)
