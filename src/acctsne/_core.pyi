@@ -1,27 +1,15 @@
 """Types of the native module (native/bind)."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from acctsne.runtime.communicator import Communicator
+
 Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 Progress = Callable[[int], object] | None
-
-class Processes(Protocol):
-    @property
-    def rank(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    def gather(self, array: npt.NDArray[np.uint8], ends: list[int]) -> None: ...
-    def exchange(
-        self,
-        sent: npt.NDArray[np.uint8],
-        sent_ends: list[int],
-        received: npt.NDArray[np.uint8],
-        received_ends: list[int],
-    ) -> None: ...
 
 METHODS: dict[str, int]
 
@@ -64,7 +52,7 @@ def nearest_neighbors(
     in_double: bool,
     threads: int,
     progress: Progress = None,
-    processes: Processes | None = None,
+    processes: Communicator | None = None,
 ) -> tuple[npt.NDArray[np.int32], Reals]: ...
 def approximate_neighbors(
     X: Reals,
@@ -76,7 +64,7 @@ def approximate_neighbors(
     sample: npt.NDArray[np.int32],
     threads: int,
     progress: Progress = None,
-    processes: Processes | None = None,
+    processes: Communicator | None = None,
 ) -> tuple[npt.NDArray[np.int32], Reals, float]: ...
 def query_neighbors(
     X: Reals,
@@ -205,7 +193,7 @@ class _Optimizer:
         equal: bool,
         initial: Reals,
         options: RepulsionOptions,
-        processes: Processes,
+        processes: Communicator,
         threads: int,
     ) -> None: ...
     def run(

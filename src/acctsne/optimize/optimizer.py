@@ -10,6 +10,7 @@ from acctsne import _core
 from acctsne.affinities.forms import Conditional, Matrix
 from acctsne.forces.engine import Engine
 from acctsne.optimize.schedule import Phase
+from acctsne.runtime.communicator import Communicator
 
 # Called with iteration, KL divergence and gradient norm; True ends the phase.
 Observer = Callable[[int, float, float], bool]
@@ -20,7 +21,7 @@ def make_optimizer(
     layout: npt.NDArray[Any],
     engine: Engine,
     threads: int,
-    processes: "_core.Processes | None" = None,
+    processes: Communicator | None = None,
 ) -> Any:
     """Make the native optimiser of a layout of P's precision.
 
