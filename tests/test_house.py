@@ -18,6 +18,7 @@ LAYERS = (
     "pictures",
     "quality",
     "distributed",
+    "aligned_estimator",
     "estimator",
     "estimator_archive",
     "problem",

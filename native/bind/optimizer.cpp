@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -155,6 +156,19 @@ public:
     require(!fixed || fixed->shape(0) == rows_, "fixed and the layout differ in rows");
     const Exclusive alone(owner_, Exclusive::Nested::refused);
     optimizer_->hold(fixed ? std::span(fixed->data(), rows_) : std::span<const std::uint8_t>{});
+  }
+
+  void tether(Input2<Real> targets, Input1<Real> weights) {
+    require(targets.shape(0) == rows_ && targets.shape(1) == dims_ && weights.shape(0) == rows_,
+            "tethers and the layout differ in shape");
+    const auto sound = [](Real weight) { return weight >= 0 && std::isfinite(weight); };
+    require(std::all_of(weights.data(), weights.data() + rows_, sound),
+            "weights of tethers must be finite and not negative");
+    const auto finite = [](Real value) { return std::isfinite(value); };
+    require(std::all_of(targets.data(), targets.data() + rows_ * dims_, finite),
+            "targets of tethers must be finite");
+    const Exclusive alone(owner_, Exclusive::Nested::refused);
+    optimizer_->tether({targets.data(), rows_ * dims_}, {weights.data(), rows_});
   }
 
   nb::dict state() const {
@@ -305,6 +319,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("forces", &Bound::forces, "threads"_a)
       .def("reset_momentum", &Bound::reset_momentum)
       .def("hold", &Bound::hold, "fixed"_a.noconvert().none())
+      .def("tether", &Bound::tether, "targets"_a.noconvert(), "weights"_a.noconvert())
       .def("state", &Bound::state)
       .def("restore", &Bound::restore, "points"_a.noconvert(), "updates"_a.noconvert(),
            "gains"_a.noconvert(), "mean"_a.noconvert(), "order"_a.noconvert(), "kept"_a.noconvert(),

@@ -69,13 +69,15 @@ void bind_options(nb::module_& m) {
           "__init__",
           [](Phase* self, Size iterations, Size done, std::pair<double, double> exaggeration,
              std::pair<double, double> learning_rate, const std::string& rule,
-             std::optional<double> momentum, double max_step, std::vector<Size> report_every) {
-            require(iterations >= 0 && done >= 0, "a run has a number of iterations");
+             std::optional<double> momentum, double max_step, std::vector<Size> report_every,
+             Size left) {
+            require(iterations >= 0 && done >= 0 && left >= 0, "a run has a number of iterations");
             require(std::all_of(report_every.begin(), report_every.end(),
                                 [](Size n) { return n >= 1; }),
                     "report_every must be positive");
             new (self) Phase{iterations,
                              done,
+                             left,
                              {exaggeration.first, exaggeration.second},
                              {learning_rate.first, learning_rate.second},
                              rule_named(rule),
@@ -84,7 +86,8 @@ void bind_options(nb::module_& m) {
                              std::move(report_every)};
           },
           "iterations"_a, "done"_a, "exaggeration"_a, "learning_rate"_a, "rule"_a,
-          "momentum"_a.none(), "max_step"_a, "report_every"_a = std::vector<Size>{});
+          "momentum"_a.none(), "max_step"_a, "report_every"_a = std::vector<Size>{},
+          "left"_a = Size{0});
 }
 
 } // namespace acctsne

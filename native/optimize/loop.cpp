@@ -77,6 +77,19 @@ public:
 
   void hold(std::span<const std::uint8_t> fixed) override { hold_points(layout_, fixed); }
 
+  void tether(std::span<const Real> targets, std::span<const Real> weights) override {
+    tethers_.targets =
+        times(1 / output_kernel_.unit(), std::vector<Real>(targets.begin(), targets.end()));
+    tethers_.weights.assign(weights.begin(), weights.end());
+    // A tether adds to its point's stiffness. It counts twice, since the target may swing against
+    // the point.
+    std::vector<Real> mobility = preconditioner_;
+    for (std::size_t row = 0; row < weights.size(); ++row) {
+      mobility[row] /= 1 + 2 * weights[row] * mobility[row];
+    }
+    precondition_layout(layout_, std::span<const Real>(mobility));
+  }
+
   OptimizerState<Real> state() override {
     exchange(layout_.updates);
     exchange(layout_.gains);
@@ -98,6 +111,7 @@ public:
 
   void restore(const OptimizerState<Real>& state) override {
     require_sound(state, layout_.size(), layout_.dims);
+    tethers_ = {};
     start_layout(layout_, state.points.data(), layout_.size());
     layout_.updates = state.updates;
     layout_.gains = state.gains;
@@ -273,6 +287,7 @@ private:
     parameters.learning_rate = static_cast<Real>(std::min(learning_rate, kLargestFactor));
     parameters.momentum = static_cast<Real>(phase.momentum.value_or(friction_.momentum()));
     parameters.max_step = static_cast<Real>(std::min(phase.max_step / unit, kLongestStep));
+    pull_tethers(layout_, own_, tethers_, parameters.attraction_scale, forces_, team);
     move_points(layout_, own_, parameters, forces_, sums_, team);
     sums_.gather(processes_);
     exchange(layout_.points);
@@ -308,6 +323,7 @@ private:
   double z_ = 0;
   RowSums sums_;                     // of whichever pass was the last
   std::vector<Real> preconditioner_; // of each row of P
+  Tethers<Real> tethers_;
   Friction friction_;
 };
 

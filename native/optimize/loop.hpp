@@ -62,6 +62,11 @@ public:
   virtual void reset_momentum() = 0;
   // Holds the points where `fixed` (one value a row of P) is not zero; an empty span lets all go.
   virtual void hold(std::span<const std::uint8_t> fixed) = 0;
+  // Draws every point to a target of its own: the objective gains 2 / N times the sum of weight
+  // times squared distance, whatever the exaggeration, so that weight 1 is as stiff as the
+  // attraction of a mean row of P. `targets` is rows of P x dims, `weights` one value a row, zero
+  // for none; empty spans let all go. A state does not keep tethers.
+  virtual void tether(std::span<const Real> targets, std::span<const Real> weights) = 0;
   virtual OptimizerState<Real> state() = 0;
   // Goes on from a state of an optimiser with the same P and options. Throws std::invalid_argument,
   // and changes nothing, if it cannot be one.

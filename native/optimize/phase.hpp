@@ -27,6 +27,7 @@ struct Ramp {
 struct Phase {
   Size iterations = 0;
   Size done = 0;           // iterations of the same phase that an earlier run did
+  Size left = 0;           // iterations of the same phase that a later run does
   Ramp exaggeration = 1;   // P times this
   Ramp learning_rate = 50; // in scikit-learn's unit: the gradient carries its factor 4
   StepRule rule = StepRule::heavy_ball;
@@ -36,7 +37,7 @@ struct Phase {
 
   // The part of the way that lies behind after so many iterations of this run.
   double part(Size iteration) const {
-    return static_cast<double>(done + iteration) / static_cast<double>(done + iterations);
+    return static_cast<double>(done + iteration) / static_cast<double>(done + iterations + left);
   }
 };
 

@@ -109,6 +109,34 @@ void hold_points(Layout<Real>& layout, std::span<const std::uint8_t> fixed) {
 }
 
 template <typename Real>
+void pull_tethers(const Layout<Real>& layout, Rows own, const Tethers<Real>& tethers,
+                  Real attraction_scale, Forces<Real>& forces, ThreadTeam& team) {
+  if (tethers.weights.empty()) {
+    return;
+  }
+  const ThreadTeam::Uninterrupted to_the_end(team);
+  const int dims = layout.dims;
+  const double scale =
+      4 / static_cast<double>(layout.size()) / static_cast<double>(attraction_scale);
+  parallel_for(team, own, kPointsPerChunk, [&](Size begin, Size end) {
+    for (Size i = begin; i < end; ++i) {
+      const Size row = layout.order[static_cast<std::size_t>(i)];
+      const Real weight = tethers.weights[static_cast<std::size_t>(row)];
+      if (weight == 0) {
+        continue;
+      }
+      const Real stiffness = static_cast<Real>(scale * static_cast<double>(weight));
+      const Real* target = tethers.targets.data() + row * dims;
+      const Real* point = layout.points.data() + i * dims;
+      Real* force = forces.attractive.data() + i * dims;
+      for (int axis = 0; axis < dims; ++axis) {
+        force[axis] += stiffness * (point[axis] - target[axis]);
+      }
+    }
+  });
+}
+
+template <typename Real>
 void move_points(Layout<Real>& layout, Rows own, UpdateParameters<Real> parameters,
                  Forces<Real>& forces, RowSums& sums, ThreadTeam& team) {
   const ThreadTeam::Uninterrupted to_the_end(team);
@@ -171,6 +199,8 @@ UpdateTotals finish_step(Layout<Real>& layout, RowSums& sums) {
   template void precondition_layout(Layout<Real>&, std::span<const Real>);                         \
   template void reset_momentum(Layout<Real>&);                                                     \
   template void hold_points(Layout<Real>&, std::span<const std::uint8_t>);                         \
+  template void pull_tethers(const Layout<Real>&, Rows, const Tethers<Real>&, Real, Forces<Real>&, \
+                             ThreadTeam&);                                                         \
   template void move_points(Layout<Real>&, Rows, UpdateParameters<Real>, Forces<Real>&, RowSums&,  \
                             ThreadTeam&);                                                          \
   template UpdateTotals finish_step(Layout<Real>&, RowSums&);

@@ -72,6 +72,19 @@ struct Forces {
   std::vector<Real> repulsive;
 };
 
+// Springs from points to places, both in the order of the user's rows; empty if there are none.
+template <typename Real>
+struct Tethers {
+  std::vector<Real> targets; // points x dims
+  std::vector<Real> weights; // of each point, 0 for no tether
+};
+
+// Adds the tethers' pull, 4 weight / N times the way from the target, to the forces on own rows,
+// divided by the scale that the attraction will be multiplied by.
+template <typename Real>
+void pull_tethers(const Layout<Real>& layout, Rows own, const Tethers<Real>& tethers,
+                  Real attraction_scale, Forces<Real>& forces, ThreadTeam& team);
+
 // One fused pass over own rows: gradient, gains, momentum, step clip, recentring, and the sums that
 // finish_step() takes. The positions are centred on the mean that they had before the step, which
 // keeps them within one step's mean of the origin. Held points stay exactly where they are, so that

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr_
     from acctsne import plot as plot
     from acctsne import scanpy as scanpy
     from acctsne.affinities.affinities import Affinities
+    from acctsne.aligned_estimator import AlignedTSNE
     from acctsne.embedding.embedding import Embedding
     from acctsne.estimator import TSNE
     from acctsne.interop.sklearn_patch import patch_sklearn, unpatch_sklearn
@@ -27,6 +28,7 @@ __version__ = "0.2.0"
 __all__ = [
     "TSNE",
     "Affinities",
+    "AlignedTSNE",
     "Embedding",
     "__version__",
     "build_info",
@@ -42,6 +44,7 @@ __all__ = [
 _PLACES = {
     "TSNE": "estimator",
     "Affinities": "affinities.affinities",
+    "AlignedTSNE": "aligned_estimator",
     "Embedding": "embedding.embedding",
     "build_info": "runtime.build",
     "nearest_neighbors": "neighbors.nearest",

@@ -32,7 +32,7 @@ from acctsne.neighbors.given import check_graph, graph_neighbors, squared
 from acctsne.neighbors.nearest import find_all_pairs, find_neighbors
 from acctsne.neighbors.principal_components import principal_components
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
-from acctsne.optimize.schedule import MAX_ITERATIONS, TANGLED, PerPhase, make_schedule
+from acctsne.optimize.schedule import MAX_ITERATIONS, TANGLED, PerPhase, Phase, make_schedule
 from acctsne.optimize.stopping import TOL, Watch
 from acctsne.problem import (
     Problem,
@@ -481,6 +481,20 @@ class TSNE(
 
     def _start(self, problem: Problem, timer: StageTimer) -> tuple[Descent, Frame | None]:
         """Find neighbours, affinities and the initial layout."""
+        P, layout, found = self._affinities_and_layout(problem, timer)
+        with busy("optimiser", self.verbose), timer.stage("symmetrize"):
+            embedding = self._embedding(P, layout, problem)
+        recall, frame = (found.recall, found.frame) if found else (1.0, None)
+        # Before the optimiser makes its own form of P anew, which takes as much memory.
+        del P, found
+        return Descent(embedding, recall, tangled=embedding._disorder() > TANGLED), frame
+
+    def _embedding(self, P: Affinities, layout: npt.NDArray[Any], problem: Problem) -> Embedding:
+        return Embedding._of(P, layout, problem.engine, problem.threads)
+
+    def _affinities_and_layout(
+        self, problem: Problem, timer: StageTimer
+    ) -> tuple[Affinities, npt.NDArray[Any], Neighbors | None]:
         given = problem.given
         found: Neighbors | None = None
         if isinstance(given, Affinities):
@@ -499,15 +513,7 @@ class TSNE(
         )
         with busy("initial layout", self.verbose), timer.stage("init"):
             layout = self._initial_layout(problem, P, found)
-        with busy("optimiser", self.verbose), timer.stage("symmetrize"):
-            embedding = self._embedding(P, layout, problem)
-        recall, frame = (found.recall, found.frame) if found else (1.0, None)
-        # Before the optimiser makes its own form of P anew, which takes as much memory.
-        del P, found
-        return Descent(embedding, recall, tangled=embedding._disorder() > TANGLED), frame
-
-    def _embedding(self, P: Affinities, layout: npt.NDArray[Any], problem: Problem) -> Embedding:
-        return Embedding._of(P, layout, problem.engine, problem.threads)
+        return P, layout, found
 
     def _neighbors(self, samples: Samples) -> Neighbors:
         search = samples.search
@@ -543,19 +549,7 @@ class TSNE(
         checkpoint: Checkpoint | None,
     ) -> None:
         embedding = descent.embedding
-        schedule = make_schedule(
-            self.schedule,
-            problem.n_samples,
-            self.max_iter,
-            self.early_exaggeration,
-            self.early_exaggeration_iter,
-            self.learning_rate,
-            self.momentum,
-            self.max_step,
-            self.late_exaggeration,
-            self.late_exaggeration_start,
-            tangled=descent.tangled,
-        )
+        schedule = self._schedule(problem.n_samples, descent.tangled)
         self.learning_rate_ = schedule[0].learning_rate.first
         if hasattr(self, "kl_divergence_"):
             del self.kl_divergence_  # an earlier fit's, lest it stay if this one ends by an error
@@ -596,6 +590,21 @@ class TSNE(
                     if name.startswith("iterations_")
                 ),
             )
+
+    def _schedule(self, n_samples: int, tangled: bool) -> list[Phase]:
+        return make_schedule(
+            self.schedule,
+            n_samples,
+            self.max_iter,
+            self.early_exaggeration,
+            self.early_exaggeration_iter,
+            self.learning_rate,
+            self.momentum,
+            self.max_step,
+            self.late_exaggeration,
+            self.late_exaggeration_start,
+            tangled=tangled,
+        )
 
     def _tol(self) -> float:
         if self.tol == "auto":

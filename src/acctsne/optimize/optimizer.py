@@ -40,10 +40,12 @@ def run_phase(
     report_every: Sequence[int] = (),
     observer: Observer | None = None,
     progress: Callable[[int], None] | None = None,
+    most: int | None = None,
 ) -> bool:
-    """Go on to the end of a phase; returns whether it was reached."""
-    iterations = max(phase.end - optimizer.iterations, 0)
+    """Go on to the end of a phase, or by `most` iterations; returns whether it came so far."""
+    remaining = max(phase.end - optimizer.iterations, 0)
+    iterations = remaining if most is None else min(most, remaining)
     done = max(optimizer.iterations - phase.begin, 0)
-    native = phase.native(iterations, done, report_every)
+    native = phase.native(iterations, done, report_every, left=remaining - iterations)
     finished: bool = optimizer.run(native, observer, progress, threads)
     return finished

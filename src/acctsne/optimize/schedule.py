@@ -73,8 +73,10 @@ class Phase:
     restart: bool = False  # forget momentum and gains before it
     look_every: int = 0  # iterations between looks at the stopping rules; 0 if none applies
 
-    def native(self, iterations: int, done: int, report_every: Sequence[int] = ()) -> _core.Phase:
-        """Return the form that the native core takes: so many iterations after those done."""
+    def native(
+        self, iterations: int, done: int, report_every: Sequence[int] = (), left: int = 0
+    ) -> _core.Phase:
+        """Return what the native core takes: so many iterations between those done and left."""
         return _core.Phase(
             iterations=iterations,
             done=done,
@@ -84,6 +86,7 @@ class Phase:
             momentum=self.momentum,
             max_step=self.max_step,
             report_every=list(report_every),
+            left=left,
         )
 
 

@@ -1,0 +1,69 @@
+"""Several embeddings through their schedules at once, tied where they share points."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from acctsne.embedding.embedding import Embedding
+from acctsne.embedding.ties import Ties
+from acctsne.optimize.optimizer import run_phase
+from acctsne.optimize.schedule import LOOK_EVERY, Phase
+from acctsne.optimize.stopping import Watch
+from acctsne.runtime.progress import logger
+
+
+@dataclass
+class JointDescent:
+    """Embeddings that take every iteration together.
+
+    Each is drawn to where its partners were before the iteration, so that the order in which they
+    move does not show.
+    """
+
+    embeddings: Sequence[Embedding]
+    schedules: Sequence[Sequence[Phase]]  # one an embedding, all of the same length in iterations
+    ties: Ties
+    strength: float
+
+    def run(self, rules: Watch, progress: Callable[[int], None] | None = None) -> int:
+        """Go to the end of the schedules, or until all KL divergences hardly fall.
+
+        Returns how many iterations it took.
+        """
+        end = max(phase.end for phase in self.schedules[0])
+        watches: list[Watch | None] = [None for _ in self.embeddings]
+        for iteration in range(end):
+            phases = [self._phase(at, iteration) for at in range(len(self.embeddings))]
+            if self.strength > 0:
+                self._tether()
+            for embedding, phase in zip(self.embeddings, phases, strict=True):
+                run_phase(embedding._optimizer, phase, embedding._threads, most=1)
+            if progress is not None:
+                progress(iteration + 1)
+            if not all(phase.look_every for phase in phases) or (iteration + 1) % LOOK_EVERY:
+                continue
+            kls = [embedding.kl() for embedding in self.embeddings]
+            done = []
+            for at, (embedding, kl) in enumerate(zip(self.embeddings, kls, strict=True)):
+                watch = watches[at] or replace(rules, nothing=embedding._optimizer.kl_of_one_place)
+                done.append(bool(watch.reason_to_end(iteration, kl, np.inf)))
+                watches[at] = watch
+            if all(done):
+                logger.info(
+                    "stopped after %d iterations: KL divergences hardly fall", iteration + 1
+                )
+                return iteration + 1
+        return end
+
+    def _phase(self, at: int, iteration: int) -> Phase:
+        return next(phase for phase in self.schedules[at] if iteration < phase.end)
+
+    def _tether(self) -> None:
+        layouts = [embedding.positions for embedding in self.embeddings]
+        targets = self.ties.targets(layouts)
+        for embedding, target, count in zip(
+            self.embeddings, targets, self.ties.partners, strict=True
+        ):
+            weights = (self.strength * count).astype(target.dtype)
+            embedding._optimizer.tether(target, weights)
