@@ -204,7 +204,7 @@ def test_tethers_bring_shared_points_together(some_digits: tuple[Array, Array]) 
     assert max(np.array(kl_some) - kl_alone) < 0.1
 
 
-def test_the_same_bits_at_any_number_of_threads_and_in_any_order_of_moves(
+def test_maps_are_the_same_at_any_number_of_threads(
     some_digits: tuple[Array, Array],
 ) -> None:
     Xs = slices_of(some_digits[0])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aligned_figures
 import benchmark_figures
 import map_figures
 import parameter_figures
@@ -18,7 +19,14 @@ import quality_figures
 import step_figures
 from drawing import IMAGES, shrink
 
-MODULES = (map_figures, step_figures, parameter_figures, quality_figures, benchmark_figures)
+MODULES = (
+    map_figures,
+    step_figures,
+    parameter_figures,
+    quality_figures,
+    aligned_figures,
+    benchmark_figures,
+)
 
 
 def make(figure: Callable[..., None], *arguments: Any) -> None:

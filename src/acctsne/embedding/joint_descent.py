@@ -12,6 +12,11 @@ from acctsne.optimize.schedule import LOOK_EVERY, Phase
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.progress import logger
 
+# The least strength at the beginning of early exaggeration, from where it fades. Clusters find
+# their places then, and maps that disagree about them are torn by tethers later on
+# (docs/aligned.md has figures).
+EARLY_STRENGTH = 1.0
+
 
 @dataclass
 class JointDescent:
@@ -36,7 +41,7 @@ class JointDescent:
         for iteration in range(end):
             phases = [self._phase(at, iteration) for at in range(len(self.embeddings))]
             if self.strength > 0:
-                self._tether()
+                self._tether(iteration)
             for embedding, phase in zip(self.embeddings, phases, strict=True):
                 run_phase(embedding._optimizer, phase, embedding._threads, most=1)
             if progress is not None:
@@ -59,11 +64,18 @@ class JointDescent:
     def _phase(self, at: int, iteration: int) -> Phase:
         return next(phase for phase in self.schedules[at] if iteration < phase.end)
 
-    def _tether(self) -> None:
+    def _strength(self, iteration: int) -> float:
+        early = max(schedule[0].end for schedule in self.schedules)
+        return (
+            max(self.strength, EARLY_STRENGTH * (1 - iteration / early)) if early else self.strength
+        )
+
+    def _tether(self, iteration: int) -> None:
+        strength = self._strength(iteration)
         layouts = [embedding.positions for embedding in self.embeddings]
         targets = self.ties.targets(layouts)
         for embedding, target, count in zip(
             self.embeddings, targets, self.ties.partners, strict=True
         ):
-            weights = (self.strength * count).astype(target.dtype)
+            weights = (strength * count).astype(target.dtype)
             embedding._optimizer.tether(target, weights)
