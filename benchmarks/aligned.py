@@ -7,6 +7,7 @@ installed.
 """
 
 import sys
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -117,6 +118,7 @@ def aligned_umap(
     except ImportError:
         sys.exit("error: umap-learn is not installed; pip install umap-learn, or --alone")
     relations = [dict(zip(*map(np.ndarray.tolist, pair), strict=True)) for pair in shared(ids)]
+    warnings.filterwarnings("ignore", message="n_jobs value")  # which a seed sets to 1
     mapper = AlignedUMAP(alignment_regularisation=regularisation, random_state=seed)
     mapper.fit(Xs, relations=relations)
     return [np.asarray(Y, dtype=np.float64) for Y in mapper.embeddings_]

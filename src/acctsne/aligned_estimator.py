@@ -249,8 +249,8 @@ dtype, force_error, dof, neighbors, verbose, random_state
             )
         if len(Xs) < 2:
             raise ValueError(f"Xs has {len(Xs)} slices; at least 2 are aligned. For one, use TSNE")
-        several = isinstance(self.perplexity, list | tuple)
-        perplexities = list(self.perplexity) if several else [self.perplexity] * len(Xs)
+        given: Any = self.perplexity
+        perplexities = list(given) if isinstance(given, list | tuple) else [given] * len(Xs)
         if len(perplexities) != len(Xs):
             raise ValueError(
                 f"perplexity is a list of {len(perplexities)} for {len(Xs)} slices; expected one "
