@@ -15,6 +15,7 @@ def test_public_names() -> None:
     assert set(acctsne.__all__) == {
         "TSNE",
         "Affinities",
+        "AlignedTSNE",
         "Embedding",
         "__version__",
         "build_info",
