@@ -39,9 +39,9 @@ def one_step(exaggeration: float, learning_rate: float) -> _core.Phase:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("dims", "dof"), [(1, 1.0), (2, 1.0), (2, 0.5), (3, 2.0)])
+@pytest.mark.parametrize(("dims", "dof"), [(1, 1.0), (2, 0.5), (2, 1.0), (3, "sklearn")])
 def test_a_tether_is_the_derivative_of_its_energy(
-    some_digits: tuple[Array, Array], dims: int, dof: float, dtype: Any
+    some_digits: tuple[Array, Array], dims: int, dof: Any, dtype: Any
 ) -> None:
     P = quality.affinities(some_digits[0][:40], perplexity=8.0)
     rng = np.random.default_rng(dims)
