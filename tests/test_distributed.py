@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import acctsne
+from acctsne.distributed import TSNE
 
 PROGRAMS = Path(__file__).parent / "mpi_programs.py"
 MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
@@ -72,6 +74,13 @@ def test_an_unforeseen_error_ends_all(tmp_path: Path) -> None:
     said = "acctsne: rank 1 of 2 failed, which ends all: MemoryError: A fit of 600 samples"
     assert ended.stderr.count("acctsne: rank") == 1
     assert said in ended.stderr
+
+
+@pytest.mark.parametrize("method", ["transform", "save", "gather"])
+def test_not_fitted(method: str, tmp_path: Path) -> None:
+    given = {"transform": [np.ones((3, 2))], "save": [tmp_path / "map.npz"], "gather": []}
+    with pytest.raises(NotFittedError):
+        getattr(TSNE(), method)(*given[method])
 
 
 class TestCommandLine:

@@ -296,6 +296,7 @@ class TSNE(estimator.TSNE):
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Place samples into a map that one process has made; several refuse."""
+        check_is_fitted(self, "embedding_")
         if self._processes.size == 1:
             return super().transform(X)
         raise NotImplementedError(
@@ -305,6 +306,7 @@ class TSNE(estimator.TSNE):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator of one process to a file; several refuse."""
+        check_is_fitted(self, "embedding_")
         if self._processes.size == 1:
             super().save(path)
             return
