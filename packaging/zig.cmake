@@ -19,5 +19,5 @@ string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR "${ACCTSNE_TARGET}")
 set(CMAKE_CXX_COMPILER "${ACCTSNE_ZIG}" c++ -target "${ACCTSNE_TARGET}")
 set(CMAKE_AR "${ACCTSNE_ZIG}")
 set(CMAKE_RANLIB "${ACCTSNE_ZIG}")
-set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> ar qc <TARGET> <OBJECTS>")
-set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> ranlib <TARGET>")
+# CMake's own rules for a system come after this file, and those for overrides after them.
+set(CMAKE_USER_MAKE_RULES_OVERRIDE_CXX "${CMAKE_CURRENT_LIST_DIR}/zig_archives.cmake")

@@ -122,7 +122,8 @@ nb::tuple approximate(const DataRows& X, Input2<float> coordinates, Input1<doubl
   const nb::tuple found = with_processes(processes, [&](Communicator& all) {
     return run_search_in(in_double, points, points.rows, k, threads, progress, all,
                          [&](const auto& request, ThreadTeam& team) {
-                           recall = approximate_neighbors(request, {}, rows, team);
+                           recall = approximate_neighbors(
+                               request, ApproximateEffort::of(points.rows), rows, team);
                          });
   });
   return nb::make_tuple(found[0], found[1], recall);

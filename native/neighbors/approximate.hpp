@@ -4,6 +4,7 @@
 
 #include "neighbors/exact.hpp"
 
+#include <cmath>
 #include <span>
 
 namespace acctsne {
@@ -13,6 +14,18 @@ struct ApproximateEffort {
   Size cells = 256;     // considered for each point, the nearest to its own
   double z_score = 3.5; // deviations by which points may be nearer than expected; see probe.cpp
   Size expanded = 4;    // neighbours of each point whose own neighbours are looked at
+
+  // What keeps the recall as the points grow in number: the more there are, the more cells of equal
+  // size a point's neighbours are spread over.
+  static ApproximateEffort of(Size rows) {
+    constexpr Size kDefaultRows = 1'000'000; // up to which the default serves
+    ApproximateEffort effort;
+    if (rows > kDefaultRows) {
+      effort.cells = static_cast<Size>(static_cast<double>(effort.cells) *
+                                       std::sqrt(static_cast<double>(rows) / kDefaultRows));
+    }
+    return effort;
+  }
 };
 
 // Finds neighbours of every point among the others. The same for any number of threads. Returns the

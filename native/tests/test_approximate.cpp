@@ -115,6 +115,13 @@ TEST(more_effort_finds_more) {
   CHECK(recall({8, 3, 0}) > recall({8, 1, 0}));
 }
 
+TEST(effort_grows_with_the_points) {
+  CHECK_EQUAL(ApproximateEffort::of(2).cells, ApproximateEffort{}.cells);
+  CHECK_EQUAL(ApproximateEffort::of(1'000'000).cells, ApproximateEffort{}.cells);
+  CHECK_EQUAL(ApproximateEffort::of(4'000'000).cells, 2 * ApproximateEffort{}.cells);
+  CHECK(ApproximateEffort::of(Size{1} << 31).cells > 10'000);
+}
+
 TEST(distances_in_double_of_float_data) {
   const std::vector<float> data = clustered_data<float>(3000, 10);
   const Projected<float> projected(data, 10, frame_of(data, 10));
