@@ -107,9 +107,12 @@ def windows_python(folder: Path) -> dict[str, object]:
     library = folder / "python3.lib"
     command = [str(ZIG), "dlltool", "-m", "i386:x86-64", "-d", str(definition), "-l", str(library)]
     subprocess.run(command, check=True)
+    # CMake asks for the library of one version too, and reads the version from its name.
+    of_version = folder / f"python{sys.version_info.major}{sys.version_info.minor}.lib"
+    shutil.copy(library, of_version)
     return {
         "Python_INCLUDE_DIR": headers,
-        "Python_LIBRARY": library,
+        "Python_LIBRARY": of_version,
         "Python_SABI_LIBRARY": library,
     }
 

@@ -20,4 +20,4 @@ set(CMAKE_CXX_COMPILER "${ACCTSNE_ZIG}" c++ -target "${ACCTSNE_TARGET}")
 set(CMAKE_AR "${ACCTSNE_ZIG}")
 set(CMAKE_RANLIB "${ACCTSNE_ZIG}")
 # CMake's own rules for a system come after this file, and those for overrides after them.
-set(CMAKE_USER_MAKE_RULES_OVERRIDE_CXX "${CMAKE_CURRENT_LIST_DIR}/zig_archives.cmake")
+set(CMAKE_USER_MAKE_RULES_OVERRIDE_CXX "${CMAKE_CURRENT_LIST_DIR}/zig_rules.cmake")
