@@ -121,12 +121,11 @@ def pinned(cores: Sequence[int]) -> Iterator[None]:
 
 
 def run_isolated(
-    script: str, job: Mapping[str, Any], folder: Path, threads: int, timeout: float | None = None
+    job: Mapping[str, Any], folder: Path, threads: int, timeout: float | None = None
 ) -> dict[str, Any]:
-    """Run a script of this folder on a job in a fresh process and return what it reports.
+    """Run a job by `run_job` of its "module" in a fresh process and return what that reports.
 
-    A fresh process has the memory peak, the thread pools and the caches to itself. The script gets
-    the path of the job, a JSON file, and writes the file that the job calls "report". The answer's
+    A fresh process has the memory peak, the thread pools and the caches to itself. The answer's
     "status" is "ok", "not installed" or "failed", the last two with a "reason".
     """
     job_file = folder / "job.json"
@@ -136,7 +135,7 @@ def run_isolated(
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     try:
         done = subprocess.run(
-            [sys.executable, str(HERE / script), str(job_file)],
+            [sys.executable, str(HERE / "isolated.py"), str(job_file)],
             env=environment,
             capture_output=True,
             text=True,

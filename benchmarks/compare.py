@@ -6,18 +6,14 @@ time on large data: that of the exact KL divergence grows with the square of N.
 """
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.sparse import csr_matrix, load_npz, save_npz
 from tqdm import tqdm
 
-from acctsne import quality
 from common import (
     Disturbance,
     disturbance_note,
@@ -37,9 +33,10 @@ from common import (
 )
 from contestants import CONTESTANTS, EARLY_ITERATIONS
 from datasets import Dataset
+from referee import FORCE_SAMPLE, NEIGHBORS, exact_affinities
+from referee import judge as judge_map
 
 MAP_POINTS = 20_000  # at most so many in a thumbnail
-NEIGHBORS = 10  # of preservation and label agreement
 
 
 def main() -> int:
@@ -109,7 +106,10 @@ def parse_arguments() -> argparse.Namespace:
         "many as threads",
     )
     parser.add_argument(
-        "--force-sample", type=positive, default=1000, help="points at which forces are compared"
+        "--force-sample",
+        type=positive,
+        default=FORCE_SAMPLE,
+        help="points at which forces are compared",
     )
     parser.add_argument("--timeout", type=float, help="seconds after which a run is given up")
     parser.add_argument("--no-figure", action="store_true", help="do not draw")
@@ -159,6 +159,8 @@ def run_rounds(args: argparse.Namespace, dataset: Dataset, folder: Path) -> list
                 bar.set_postfix_str(name)
                 if name not in out:
                     job = {
+                        "module": "contestants",
+                        "dtype": "float32",
                         "contestant": name,
                         "X": f"{work}/X.npy",
                         "init": f"{work}/init.npy",
@@ -169,9 +171,7 @@ def run_rounds(args: argparse.Namespace, dataset: Dataset, folder: Path) -> list
                         "perplexity": args.perplexity,
                     }
                     with Disturbance() as others:
-                        report = run_isolated(
-                            "contestants.py", job, Path(work), args.threads, args.timeout
-                        )
+                        report = run_isolated(job, Path(work), args.threads, args.timeout)
                     report["disturbance_cores"] = others.cores
                     rounds.append({"round": number_of_round, "contestant": name, **report})
                     if report["status"] != "ok":
@@ -205,40 +205,11 @@ def judge(
     args: argparse.Namespace, dataset: Dataset, folder: Path, rows: list[dict[str, Any]]
 ) -> None:
     """Add the referee's figures of the first round's embeddings."""
-    P = exact_affinities(dataset, args.perplexity, folder)
+    P = exact_affinities(dataset.X, args.perplexity, folder)
     for row in tqdm(rows, desc="referee", unit="map"):
-        Y = np.load(embedding_file(folder, row["contestant"], 0))
-        row["exact_kl"] = quality.exact_kl(None, Y, P=P)
-        row["force_error"] = own_force_error(row["contestant"], Y, args)
-        row["neighbor_preservation"] = quality.neighbor_preservation(dataset.X, Y, NEIGHBORS)
-        row["label_agreement"] = (
-            None
-            if dataset.labels is None
-            else quality.label_agreement(Y, dataset.labels, NEIGHBORS)
-        )
-
-
-def own_force_error(name: str, Y: npt.NDArray[Any], args: argparse.Namespace) -> float | None:
-    measure = CONTESTANTS[name].force_error
-    if measure is None:
-        return None
-    try:
-        return measure(Y, args.force_sample, args.threads)
-    except (ImportError, AttributeError, TypeError) as error:
-        # Peers' forces are behind private functions, which may change.
-        print(f"{name}: forces cannot be had: {error}", file=sys.stderr)
-        return None
-
-
-def exact_affinities(dataset: Dataset, perplexity: float, folder: Path) -> csr_matrix:
-    """Compute P, or take it from the output folder if it is there for the same data."""
-    digest = hashlib.sha256(dataset.X.data).hexdigest()[:16]
-    path = folder / f"affinities-{perplexity:g}-{digest}.npz"
-    if path.exists():
-        return load_npz(path)
-    P = quality.affinities(dataset.X, perplexity)
-    save_npz(path, P, compressed=False)
-    return P
+        name = row["contestant"]
+        Y = np.load(embedding_file(folder, name, 0))
+        row |= judge_map(name, dataset.X, dataset.labels, Y, P, args.threads, args.force_sample)
 
 
 def add_ratios(rows: list[dict[str, Any]]) -> None:

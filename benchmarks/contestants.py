@@ -1,17 +1,10 @@
-"""The packages that are compared, each behind one function of the same form.
-
-Run as a script, this file is the process in which one contestant makes one embedding; compare.py
-starts it with the path of a job (see `run_job`).
-"""
+"""The packages that are compared, each behind one function of the same form."""
 
 import importlib
-import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -34,11 +27,12 @@ class Outcome(NamedTuple):
     knn_seconds: float | None  # the part of `seconds` spent in finding neighbours
     reported_kl: float | None
     iterations: int | None = None  # where the package tells; less than asked if it stopped early
+    timings: dict[str, float] | None = None  # seconds by step and more, where the package tells
 
 
 class Task(NamedTuple):
-    X: npt.NDArray[np.float32]
-    init: npt.NDArray[np.float32]
+    X: Floats  # of the precision in which the package shall compute, if it lets us choose
+    init: Floats
     threads: int
     seed: int
     max_iter: int
@@ -102,6 +96,7 @@ def _acctsne(task: Task, **options: Any) -> Outcome:
         model.timings_["knn"],
         model.kl_divergence_,
         model.n_iter_ + 1,
+        dict(model.timings_),
     )
 
 
@@ -307,6 +302,12 @@ CONTESTANTS: dict[str, Contestant] = {
         partial(_acctsne, method="barnes_hut"),
         partial(_acctsne_force_error, method="barnes_hut"),
     ),
+    "acctsne-paper": Contestant(
+        "acctsne, tree only, float64, to the last iteration",
+        "acctsne",
+        partial(_acctsne, method="barnes_hut", dtype=np.float64, tol=0),
+        partial(_acctsne_force_error, method="barnes_hut", dtype=np.float64),
+    ),
     "acctsne-fft": Contestant(
         "acctsne, grid only",
         "acctsne",
@@ -328,15 +329,15 @@ CONTESTANTS: dict[str, Contestant] = {
 
 
 def run_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Run the job's contestant, save its embedding, and report figures."""
+    """Run the job's contestant in a process of its own, save its embedding, and report figures."""
     contestant = CONTESTANTS[job["contestant"]]
     try:
         importlib.import_module(contestant.module)
     except ImportError as error:
         return {"status": "not installed", "reason": str(error)}
     task = Task(
-        X=np.load(job["X"]),
-        init=np.load(job["init"]),
+        X=np.load(job["X"]).astype(job["dtype"], copy=False),
+        init=np.load(job["init"]).astype(job["dtype"], copy=False),
         threads=job["threads"],
         seed=job["seed"],
         max_iter=job["max_iter"],
@@ -353,9 +354,5 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         "reported_kl": outcome.reported_kl,
         "iterations": outcome.iterations,
         "peak_bytes": max(0, peak),
+        "timings": outcome.timings,
     }
-
-
-if __name__ == "__main__":
-    job = json.loads(Path(sys.argv[1]).read_text())
-    Path(job["report"]).write_text(json.dumps(run_job(job), default=float))

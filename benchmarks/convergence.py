@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from acctsne import TSNE, Affinities, quality
+from acctsne import TSNE, Affinities
 from common import (
     Disturbance,
     disturbance_note,
@@ -23,6 +23,7 @@ from common import (
     write_results,
 )
 from contestants import CONTESTANTS, Task
+from referee import exact_kl
 
 # Iterations whose layouts are judged: ours on the way, those of others at the end of a fit each.
 OURS = (50, 60, 70, 80, 90, 100, 120, 140, 160, 180, 200, 240, 280, 320, 400, 500, 750, 1000)
@@ -118,10 +119,6 @@ def seconds_to(curve: Curve, kl: float) -> float | None:
     """Find when a curve has come down to a value."""
     reached = (s for s, value in zip(curve["seconds"], curve["kl"], strict=True) if value <= kl)
     return next(reached, None)
-
-
-def exact_kl(P: Affinities, positions: npt.NDArray[Any], threads: int) -> float:
-    return quality.exact_kl(None, positions, P=P, n_jobs=threads)
 
 
 def draw(folder: Path, curves: list[Curve]) -> str | None:

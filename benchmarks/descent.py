@@ -21,6 +21,7 @@ import datasets
 from acctsne import TSNE, Affinities, Embedding, init, quality
 from acctsne.optimize.schedule import Phase, Ramp
 from common import machine, number, table
+from referee import exact_kl
 
 Array = npt.NDArray[Any]
 
@@ -30,9 +31,6 @@ LOOK = 10
 
 # Pairs of points whose distances are ranked.
 PAIRS = 40_000
-
-# Up to so many points Z of the exact KL divergence is summed over all pairs.
-ALL_PAIRS = 150_000
 
 
 def generated(seed: int) -> np.random.Generator:
@@ -128,7 +126,7 @@ def judge(
     print(f"{title}: {perf_counter() - begin:.2f} s", file=sys.stderr)
     reached = next((n for n, kl in sorted(curve.items()) if kl <= goal), None)
     maps = fit.embedding_, reference.positions
-    exact = [exact_kl(P, Y, dof, threads) for Y in maps]
+    exact = [exact_kl(P, Y, threads, dof) for Y in maps]
     kept = [quality.neighbor_preservation(X, Y, n_jobs=threads) for Y in maps]
     agreement = [None if labels is None else quality.label_agreement(Y, labels) for Y in maps]
     ranks = [rank_correlation(X, Y) for Y in maps]
@@ -162,12 +160,6 @@ def reference_schedule(n_samples: int) -> list[Phase]:
         )
         for end, factor in ((80, 12.0), (1000, 1.0))
     ]
-
-
-def exact_kl(P: Affinities, positions: Array, dof: float, threads: int) -> float:
-    if P.n_samples <= ALL_PAIRS:
-        return quality.exact_kl(None, positions, P=P, dof=dof, n_jobs=threads)
-    return Embedding(P, positions, method="fft", force_error=1e-3, n_jobs=threads).kl()
 
 
 def rank_correlation(X: Array, Y: Array) -> float:
