@@ -1,0 +1,1 @@
+"""The paper's evaluation made again: measurements as records, and tables and figures from them."""

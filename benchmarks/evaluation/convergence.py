@@ -1,0 +1,115 @@
+"""Time to a given exact KL divergence: curves of all packages from the same start."""
+
+from pathlib import Path
+from typing import Any
+
+from common import number, table
+from convergence import seconds_to
+from evaluation.cells import NOT_YET, absent
+from evaluation.contest import judgements
+from evaluation.plan import FITSNE, MULTICORE, OPENTSNE, OURS, SKLEARN, SKLEARNEX, Plan
+from evaluation.records import Entry, Key, Store, installed
+from evaluation.table import Figure, Table
+
+OTHERS = (SKLEARNEX, OPENTSNE, SKLEARN, MULTICORE, FITSNE)
+
+Points = list[tuple[int, float, float]]  # iterations, seconds, exact KL
+
+
+def ours_key(plan: Plan) -> Key:
+    data, rows = plan.curve
+    return plan.fit(data, OURS, rows).of(kind="descent")
+
+
+def their_keys(plan: Plan, entry: Entry) -> list[Key]:
+    data, rows = plan.curve
+    key = plan.fit(data, entry, rows)
+    return [key.of(iterations=n) for n in (*plan.curve_iterations, plan.iterations)]
+
+
+def wanted(store: Store, plan: Plan) -> list[Key]:
+    entries = [entry for entry in OTHERS if installed(entry.contestant)]
+    fits = [key for entry in entries for key in their_keys(plan, entry)]
+    return [ours_key(plan), *fits, *judgements(store, fits)]
+
+
+def curve(store: Store, plan: Plan, entry: Entry) -> Points:
+    found = []
+    for key in their_keys(plan, entry):
+        seconds = store.figure(key, "seconds")
+        kl = store.figure(key.of(kind="judgement"), "exact_kl")
+        if seconds is not None and kl is not None:
+            found.append((key.iterations, seconds, kl))
+    return found
+
+
+def text(store: Store, plan: Plan) -> str:
+    data, rows = plan.curve
+    record = store.get(ours_key(plan))
+    lines = []
+    for entry in OTHERS:
+        if entry.contestant in absent(store):
+            continue
+        points = [p for p in curve(store, plan, entry) if p[0] == plan.iterations]
+        if not points:
+            lines.append([entry.title, *[NOT_YET] * 4])
+            continue
+        _, seconds, kl = points[0]
+        passed = seconds_to(record.figures, kl) if record and record.ok else None
+        lines.append(
+            [
+                entry.title,
+                f"{seconds:.2f}",
+                f"{kl:.4f}",
+                number(passed, ".2f"),
+                number(seconds / passed if passed else None, ".1f"),
+            ]
+        )
+    header = ["package", "its whole fit, s", "its exact KL", "ours there after, s", "times"]
+    tries = " and ".join(map(str, plan.curve_iterations))
+    return (
+        f"{data.title}, {data.part(rows)}, {plan.threads} threads, seconds with the search for "
+        "neighbours. Ours is looked at on its way; points of the other packages are fits of "
+        f"{tries} and {plan.iterations} iterations each, one fit.\n\n" + table(header, lines)
+    )
+
+
+def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    record = store.get(ours_key(plan))
+    if record and record.ok:
+        figures = record.figures
+        (line,) = axes.plot(figures["seconds"], figures["kl"], "o-", ms=3, label="acctsne")
+        ends = figures["ends"][1:]
+        axes.plot(*ends, "o", color=line.get_color(), fillstyle="none", ms=9)
+        axes.annotate("ends here", ends, (0, 10), textcoords="offset points", ha="center")
+    for entry in OTHERS:
+        points = curve(store, plan, entry)
+        if points:
+            axes.plot(
+                [seconds for _, seconds, _ in points],
+                [kl for *_, kl in points],
+                "o-",
+                ms=3,
+                label=entry.title,
+            )
+    axes.set(xlabel="seconds, neighbours included", ylabel="exact KL divergence", xscale="log")
+    axes.legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+TABLE = Table(
+    "convergence",
+    "Time to a given KL divergence",
+    wanted,
+    text,
+    (
+        Figure(
+            "convergence",
+            "Exact KL divergence against seconds, all packages from the same start",
+            lambda store, plan: bool((record := store.get(ours_key(plan))) and record.ok),
+            draw,
+        ),
+    ),
+)

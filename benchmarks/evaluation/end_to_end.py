@@ -1,0 +1,158 @@
+"""Whole fits of all packages on all data sets: seconds, and speedup over scikit-learn."""
+
+from pathlib import Path
+from typing import Any
+
+from common import table
+from evaluation.cells import (
+    NOT_YET,
+    PRINTED,
+    cell,
+    failures,
+    groups,
+    present,
+    ratio,
+    seconds_form,
+    without_data,
+)
+from evaluation.contest import contest, part_key
+from evaluation.plan import SKLEARN, Data, Plan
+from evaluation.records import Entry, Key, Store
+from evaluation.table import Figure, Table
+
+
+def wanted(store: Store, plan: Plan) -> list[Key]:
+    return [key for data in plan.datasets for key in contest(store, plan, data, plan.threads)]
+
+
+def text(store: Store, plan: Plan) -> str:
+    parts = [
+        "Whole fits, the search for neighbours included; every package with its defaults from the "
+        f"same initial layout, perplexity {plan.perplexity:g}, on {plan.threads} threads. Others "
+        f"do {plan.iterations} iterations, ours ends by itself when the map is done. Medians of five "
+        "fits below 10 s and of three below 60 s, contestants alternating, each fit in a fresh "
+        "process; longer ones once. scikit-learn's descent is float32 whatever it is given and "
+        "openTSNE's float64, so that each is run once."
+    ]
+    for data in plan.datasets:
+        parts += section(store, plan, data, plan.threads)
+    paper = PRINTED["end_to_end"]
+    parts.append(
+        f"The paper ({paper['source']}): {paper['speedup']['least']} to "
+        f"{paper['speedup']['most']} times. {difference(plan)}"
+    )
+    return "\n\n".join(parts)
+
+
+def difference(plan: Plan) -> str:
+    """Say what differs from the paper, in one line."""
+    return (
+        f"What differs: the paper had {PRINTED['machine']}; {PRINTED['rule']}. Here are "
+        f"{plan.threads} threads, and our default rule ends by itself."
+    )
+
+
+def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
+    """Tell of one data set: a table of all rows, and one of the part that slow packages got."""
+    reason = without_data(store, data)
+    if reason is not None:
+        return [f"**{data.title}**: {NOT_YET}: {reason}."]
+    parts = []
+    decision = store.get(part_key(data, threads))
+    predicted = decision.figures["predicted"] if decision else {}
+    for rows in groups(store, plan, data, threads):
+        keys = present(
+            store, plan, (plan.fit(data, entry, rows, threads) for entry in plan.entries)
+        )
+        base = store.figure(plan.fit(data, SKLEARN, rows, threads), "seconds")
+        lines = []
+        for key in keys:
+            taken = store.figure(key, "seconds")
+            shown = cell(store, key, "seconds", seconds_form(taken))
+            guess = predicted.get("/".join(key.entry))
+            if rows == data.rows and taken is None and guess:
+                shown = f"about {guess[1]:,}, from {guess[0]:,} rows"
+            lines.append(
+                [
+                    key.entry.title,
+                    key.dtype,
+                    shown,
+                    str(len(store.fits(key)) or "-"),
+                    ratio(base, taken),
+                    cell(store, key, "iterations", ".0f"),
+                ]
+            )
+        header = ["package", "precision", "seconds", "fits", "times scikit-learn", "iterations"]
+        parts.append(f"**{data.title}**, {data.part(rows)}:")
+        parts.append(table(header, lines))
+        parts += failures(store, keys)
+    if predicted:
+        limit = plan.most_seconds / 60
+        parts.append(
+            f"Who would take more than {limit:g} minutes for all rows, by extrapolation from fewer "
+            "(N log N, and N squared for a search over all pairs), gets the part instead; seconds "
+            'with "about" are that extrapolation.'
+        )
+    return parts
+
+
+def drawn(store: Store, plan: Plan) -> list[tuple[Data, int, list[Entry]]]:
+    """Return the panels: data, rows, and who has been measured on them."""
+    panels = []
+    for data in plan.datasets:
+        for rows in groups(store, plan, data, plan.threads):
+            done = [e for e in plan.entries if _seconds(store, plan, data, rows, e) is not None]
+            if done:
+                panels.append((data, rows, done))
+    return panels
+
+
+def _seconds(store: Store, plan: Plan, data: Data, rows: int, entry: Entry) -> float | None:
+    return store.figure(plan.fit(data, entry, rows), "seconds")
+
+
+def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
+    panels = drawn(store, plan)
+    columns = min(3, len(panels))
+    lines = -(-len(panels) // columns)
+    figure, grid = plt.subplots(
+        lines, columns, figsize=(4.2 * columns, 3.4 * lines), squeeze=False, layout="constrained"
+    )
+    for axes in grid.flat[len(panels) :]:
+        axes.axis("off")
+    for axes, (data, rows, entries) in zip(grid.flat, panels, strict=False):
+        taken = [_seconds(store, plan, data, rows, entry) or 0.0 for entry in entries]
+        colors = ["#3b6fb6" if entry.ours else "#b0b0b0" for entry in entries]
+        places = range(len(entries))
+        axes.bar(places, taken, color=colors)
+        axes.set_yscale("log")
+        for place, value in zip(places, taken, strict=True):
+            axes.annotate(f"{value:.3g}", (place, value), ha="center", va="bottom", fontsize=7)
+        titles = [entry.title.replace(", ", ",\n") for entry in entries]
+        axes.set_xticks(list(places), titles, rotation=60, ha="right", fontsize=7)
+        axes.set_ylabel("seconds", fontsize=8)
+        axes.set_title(f"{data.title}\n{data.part(rows)}", fontsize=9)
+        base = _seconds(store, plan, data, rows, SKLEARN)
+        if base is not None:
+            right = axes.twinx()
+            right.plot(places, [base / value for value in taken], "o-", color="#c2571a", ms=3, lw=1)
+            right.set_yscale("log")
+            right.set_ylabel("times scikit-learn", color="#c2571a", fontsize=8)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+TABLE = Table(
+    "end-to-end",
+    "End to end",
+    wanted,
+    text,
+    (
+        Figure(
+            "end-to-end",
+            "Seconds of whole fits as bars, speedup over scikit-learn as lines, by data set",
+            lambda store, plan: bool(drawn(store, plan)),
+            draw,
+        ),
+    ),
+)

@@ -1,0 +1,124 @@
+"""The page docs/paper.md, and marked regions of other pages, from records alone."""
+
+from collections import Counter
+from pathlib import Path
+
+from common import TOLERATED_DISTURBANCE, pyplot, table
+from contestants import CONTESTANTS
+from evaluation.cells import NOT_YET, PRINTED, absent
+from evaluation.plan import Plan
+from evaluation.records import Record, Store
+from evaluation.registry import TABLES
+from evaluation.summaries import REGIONS, with_regions
+
+IMAGES = Path("images") / "paper"  # from the page's folder
+MOST_NAMED = 12  # records that are named one by one
+
+INTRODUCTION = (
+    f"""# The paper's evaluation, made again
+
+acctsne starts from a paper: {PRINTED["source"]}."""
+    """ This page has its tables and figures, measured anew
+with acctsne and the packages it is compared to, beside the figures that the paper prints, and some
+that it does not have.
+
+```
+python benchmarks/paper.py
+```
+
+makes it, and `--only` a table at a time; a run that was stopped goes on where it was. Every
+measurement is a JSON file in `benchmarks/results/paper`; `--render` writes the page, and the tables
+of the README and of [performance](performance.md), from them alone. The data called synthetic
+stands in for the paper's mouse brain cells: it is generated, and resembles 20 principal components
+of such data."""
+)
+
+
+def rendered(store: Store, plan: Plan) -> str:
+    """Return the page."""
+    parts = [INTRODUCTION, "## Machine and versions", environment(store)]
+    for name, item in TABLES.items():
+        parts += [f"## {item.title}", f"```\npython benchmarks/paper.py --only {name}\n```"]
+        parts.append(item.text(store, plan))
+        for figure in item.figures:
+            if figure.ready(store, plan):
+                parts.append(f"![{figure.alt}]({(IMAGES / figure.name).as_posix()}.png)")
+    return "\n\n".join(parts) + "\n"
+
+
+def pages(store: Store, plan: Plan, root: Path) -> dict[Path, str]:
+    """Return all pages that have something from the records, by their paths."""
+    found = {root / "docs" / "paper.md": rendered(store, plan)}
+    for name, regions in REGIONS.items():
+        path = root / name
+        found[path] = with_regions(path.read_text(), regions, store, plan)
+    return found
+
+
+def draw(store: Store, plan: Plan, folder: Path) -> None:
+    """Draw the figures that are ready into the images of a folder, and remove others."""
+    plt = pyplot()
+    images = folder / IMAGES
+    images.mkdir(parents=True, exist_ok=True)
+    figures = {figure.name: figure for item in TABLES.values() for figure in item.figures}
+    ready = {name: figure for name, figure in figures.items() if figure.ready(store, plan)}
+    for path in images.glob("*.png"):
+        if path.stem not in ready:
+            path.unlink()
+    if plt is not None:
+        for name, figure in ready.items():
+            figure.draw(store, plan, plt, images / f"{name}.png")
+
+
+# Whether all was measured under the same conditions
+
+
+def environment(store: Store) -> str:
+    """Tell machine, versions and dates, and which records differ in them."""
+    records = list(store)
+    if not records:
+        return f"Everything on this page is {NOT_YET}."
+    lines = []
+    odd: dict[str, list[Record]] = {}
+    names = dict.fromkeys(name for record in records for name in record.environment)
+    for name in names:
+        counts = Counter(r.environment[name] for r in records if name in r.environment)
+        usual = counts.most_common(1)[0][0]
+        shown = [f"{value} ({n} records)" for value, n in counts.most_common()]
+        lines.append([name, usual if len(counts) == 1 else "; ".join(shown)])
+        if len(counts) > 1:
+            others = [r for r in records if r.environment.get(name, usual) != usual]
+            odd[f"another {name} than {usual}"] = others
+    days = sorted(record.date[:10] for record in records)
+    span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    parts = [table(["", "value"], lines), f"{len(records)} records, of {span}."]
+    for what, others in odd.items():
+        parts.append(f"**Measured with {what}:** {_named(others)}. `--again` measures them anew.")
+    busy = [
+        record
+        for record in records
+        if record.key.kind == "fit" and (record.disturbance_cores or 0.0) >= TOLERATED_DISTURBANCE
+    ]
+    if busy:
+        parts.append(
+            f"**Other processes kept {TOLERATED_DISTURBANCE:g} cores or more busy during "
+            f"{len(busy)} fits, whose times are not to be trusted:** {_named(busy)}."
+        )
+    else:
+        parts.append(
+            f"Other processes kept less than {TOLERATED_DISTURBANCE:g} cores busy during every fit."
+        )
+    out = sorted(CONTESTANTS[name].title for name in absent(store))
+    if out:
+        parts.append(f"Not installed there, hence absent from all tables: {', '.join(out)}.")
+    return "\n\n".join(parts)
+
+
+def _named(records: list[Record]) -> str:
+    names = [
+        f"{record.key.kind} of {record.key.entry.title} on {record.key.dataset}, "
+        f"{record.key.rows:,} rows, {record.key.threads} threads, number {record.key.repeat + 1}"
+        for record in records[:MOST_NAMED]
+    ]
+    more = len(records) - len(names)
+    return "; ".join(names) + (f"; and {more} more" if more else "")

@@ -1,0 +1,187 @@
+"""Measurements as records: one JSON file each, written whole or not at all."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from common import HERE, machine
+from contestants import CONTESTANTS
+
+# What a measurement depends on besides the contestant: of the machine, and of what all stand on.
+MACHINE = ("cpu", "cores", "system")
+COMMON_VERSIONS = ("python", "numpy", "scipy")
+OURS = ("acctsne", "commit", "compiler", "simd")
+# The distributions behind the modules of other packages.
+DISTRIBUTIONS = {
+    "sklearn.manifold": ("scikit-learn",),
+    "sklearnex.manifold": ("scikit-learn", "scikit-learn-intelex"),
+    "openTSNE": ("openTSNE",),
+}
+NATIVE_SOURCES = ("src", "native", "CMakeLists.txt")  # what a commit must change to count
+
+
+class Entry(NamedTuple):
+    """A contestant as it enters: which package, and the precision of what it is given."""
+
+    contestant: str
+    dtype: str
+
+    @property
+    def title(self) -> str:
+        title = CONTESTANTS[self.contestant].title
+        both = f"{title}, {self.dtype}"
+        return title if self.dtype in title or self.contestant.startswith("acctsne") else both
+
+    @property
+    def ours(self) -> bool:
+        return self.contestant.startswith("acctsne")
+
+
+@dataclass(frozen=True)
+class Key:
+    """Names one measurement.
+
+    A fit is a package's run, a judgement what the referee says of its map, a map a sample of its
+    points to draw, a descent the KL divergence on the way of ours, a part the decision on how many
+    rows slow packages are run.
+    """
+
+    kind: str
+    dataset: str
+    rows: int
+    contestant: str
+    dtype: str
+    threads: int
+    iterations: int = 1000
+    repeat: int = 0
+
+    @property
+    def entry(self) -> Entry:
+        return Entry(self.contestant, self.dtype)
+
+    @property
+    def path(self) -> Path:
+        name = f"{self.contestant}-{self.dtype}-{self.threads}-{self.iterations}-{self.repeat}"
+        return Path(self.kind) / f"{self.dataset}-{self.rows}" / f"{name}.json"
+
+    def of(self, **changes: Any) -> "Key":
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a measurement has found: "ok", or the status and reason why not."""
+
+    key: Key
+    status: str
+    figures: dict[str, Any]
+    environment: dict[str, str]
+    command: str
+    date: str
+    disturbance_cores: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> "Record":
+        content = json.loads(text)
+        return Record(**{**content, "key": Key(**content["key"])})
+
+
+class Store:
+    """The records of a folder, by their keys."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._records: dict[Key, Record] = {}
+        for path in sorted(folder.glob("*/*/*.json")):
+            record = Record.from_json(path.read_text())
+            self._records[record.key] = record
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records.values())
+
+    def get(self, key: Key) -> Record | None:
+        return self._records.get(key)
+
+    def write(self, record: Record) -> None:
+        path = self.folder / record.key.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.write_text(record.as_json())
+        os.replace(unfinished, path)
+        self._records[record.key] = record
+
+    def fits(self, key: Key) -> list[Record]:
+        """Return the records that differ from the key in the repeat only."""
+        found: list[Record] = []
+        while record := self.get(key.of(repeat=len(found))):
+            found.append(record)
+        return found
+
+    def figure(self, key: Key, name: str) -> float | None:
+        """Return the median of a figure over the repeats, if all of them have it."""
+        values = [record.figures.get(name) for record in self.fits(key) if record.ok]
+        known = [value for value in values if value is not None]
+        return float(median(known)) if known and len(known) == len(values) else None
+
+
+def installed(contestant: str) -> bool:
+    """Whether a contestant can be found here; that it can be loaded, its process will tell."""
+    return find_spec(CONTESTANTS[contestant].module.partition(".")[0]) is not None
+
+
+def environment(contestant: str) -> dict[str, str]:
+    """Describe what a contestant's measurement depends on, and nothing that it does not."""
+    described = _everything()
+    module = CONTESTANTS[contestant].module
+    names = OURS if module == "acctsne" else DISTRIBUTIONS.get(module, ())
+    return {name: described[name] for name in (*MACHINE, *COMMON_VERSIONS, *names)}
+
+
+@cache
+def _everything() -> Mapping[str, str]:
+    described = {name: str(value) for name, value in machine(threads=1).items()}
+    return {**described, "commit": _commit()}
+
+
+def _commit() -> str:
+    """Name the last commit that changed what is measured, and say if it has been changed since."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(HERE.parent), *arguments, "--", *NATIVE_SOURCES]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = " and changes" if git("status", "--porcelain") else ""
+        return git("log", "-1", "--format=%h") + changed
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def make_record(key: Key, report: Mapping[str, Any], table: str, cores: float | None) -> Record:
+    figures = {name: value for name, value in report.items() if name != "status"}
+    if "reason" in figures:  # which may name files of this machine
+        figures["reason"] = str(figures["reason"]).replace(str(HERE.parent), ".")
+    return Record(
+        key=key,
+        status=report["status"],
+        figures=figures,
+        environment=environment(key.contestant),
+        command=f"python benchmarks/paper.py --only {table}",
+        date=datetime.now(UTC).isoformat(timespec="minutes"),
+        disturbance_cores=None if cores is None else round(cores, 2),
+    )

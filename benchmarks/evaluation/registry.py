@@ -1,0 +1,31 @@
+"""All tables and figures, in the order of the page."""
+
+from evaluation import (
+    accuracy,
+    convergence,
+    end_to_end,
+    growth,
+    maps,
+    memory,
+    precision,
+    scaling,
+    single_thread,
+    steps,
+)
+from evaluation.table import Table
+
+TABLES: dict[str, Table] = {
+    module.TABLE.name: module.TABLE
+    for module in (
+        end_to_end,
+        accuracy,
+        single_thread,
+        precision,
+        steps,
+        scaling,
+        maps,
+        convergence,
+        memory,
+        growth,
+    )
+}

@@ -1,0 +1,152 @@
+"""Make the paper's evaluation again: measure what is missing, write docs/paper.md.
+
+    python benchmarks/paper.py --only end-to-end,steps
+
+Every measurement is made in a process of its own and kept as a JSON file. Stopped, the program goes
+on where it was. `--plan` says what is missing and how long it will take, `--render` only writes.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from common import HERE
+from contestants import CONTESTANTS
+from evaluation import estimate, page
+from evaluation.plan import FULL, QUICK, Plan
+from evaluation.records import Key, Store
+from evaluation.registry import TABLES
+from evaluation.running import Runner, described, stale
+
+ROOT = HERE.parent
+RESULTS = HERE / "results" / "paper"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = parse_arguments(arguments)
+    output: Path | None = args.output or (ROOT / "build" / "paper-quick" if args.quick else None)
+    store = Store(output / "records" if output else RESULTS)
+    scratch = output / "scratch" if output else ROOT / "build" / "paper"
+    plan = limited(QUICK if args.quick else FULL, args)
+    runner = Runner(store, plan, scratch, args.data)
+    wanted = {name: TABLES[name].wanted for name in args.only}
+    chosen = chooser(args)
+    if args.plan:
+        tell(runner, args.only, chosen, args.again)
+        return 0
+    if not args.render:
+        scratch.mkdir(parents=True, exist_ok=True)
+        others = [record for record in store if stale(record)]
+        if others and not args.again:
+            print(
+                f"{len(others)} records are of another machine, version or commit than those here; "
+                "--again measures them anew",
+                file=sys.stderr,
+            )
+        runner.run(wanted, chosen, args.again, args.at_most)
+    return write(store, plan, output)
+
+
+def write(store: Store, plan: Plan, output: Path | None) -> int:
+    """Write the page, and, unless into a folder of its own, the tables of other pages."""
+    if output is None:
+        written = page.pages(store, plan, ROOT)
+        page.draw(store, plan, ROOT / "docs")
+    else:
+        written = {output / "paper.md": page.rendered(store, plan)}
+        page.draw(store, plan, output)
+    for path, text in written.items():
+        path.write_text(text)
+        print(f"wrote {path}")
+    return 0
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").partition("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "--only",
+        type=some_of(TABLES),
+        default=list(TABLES),
+        help=f"comma-separated tables to measure, of {', '.join(TABLES)}",
+    )
+    parser.add_argument(
+        "--datasets",
+        type=some_of([data.name for data in FULL.datasets]),
+        help="comma-separated; measure on these only",
+    )
+    parser.add_argument(
+        "--contestants",
+        type=some_of(CONTESTANTS),
+        help=f"comma-separated, of {', '.join(CONTESTANTS)}; measure these only",
+    )
+    parser.add_argument("--data", type=Path, help="folder with <dataset>*.npz; see ACCTSNE_DATA")
+    parser.add_argument("--quick", action="store_true", help="little data, into build/paper-quick")
+    parser.add_argument("--output", type=Path, help="folder for records and page, not docs")
+    parser.add_argument("--repeats", type=int, help="at most so many fits of the same")
+    parser.add_argument("--most-minutes", type=float, help="of a fit; beyond, a part of the data")
+    parser.add_argument("--part-minutes", type=float, help="of a fit of such a part")
+    parser.add_argument("--at-most", type=int, help="stop after so many measurements")
+    parser.add_argument(
+        "--again", action="store_true", help="measure anew what is of another machine or version"
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="only say what is missing, and how long"
+    )
+    parser.add_argument("--render", action="store_true", help="only write the pages")
+    return parser.parse_args(arguments)
+
+
+def some_of(names: Collection[str]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        found = list(dict.fromkeys(text.split(",")))
+        unknown = [name for name in found if name not in names]
+        if unknown:
+            known = ", ".join(names)
+            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {known}")
+        return found
+
+    return parse
+
+
+def limited(plan: Plan, args: argparse.Namespace) -> Plan:
+    """Return the plan with the limits that were given."""
+    if args.repeats is not None:
+        shorter = tuple((limit, min(times, args.repeats)) for limit, times in plan.repeats)
+        plan = replace(plan, repeats=shorter)
+    if args.most_minutes is not None:
+        plan = replace(plan, most_seconds=60 * args.most_minutes)
+    if args.part_minutes is not None:
+        plan = replace(plan, part_seconds=60 * args.part_minutes)
+    return plan
+
+
+def chooser(args: argparse.Namespace) -> Callable[[Key], bool]:
+    def chosen(key: Key) -> bool:
+        of_data = args.datasets is None or key.dataset in args.datasets
+        return of_data and (
+            key.kind == "part" or args.contestants is None or key.contestant in args.contestants
+        )
+
+    return chosen
+
+
+def tell(runner: Runner, names: list[str], chosen: Callable[[Key], bool], again: bool) -> None:
+    """Print what is missing, table by table, with minutes; what two share is with the first."""
+    told: set[Key] = set()
+    for name in names:
+        missing = runner.missing(TABLES[name].wanted, again, told)
+        keys = [key for key in missing if chosen(key) and key not in told]
+        told |= set(keys)
+        seconds = [estimate.seconds(runner.store, runner.plan, key) for key in keys]
+        print(f"{name}: {len(keys)} measurements, about {sum(seconds) / 60:.1f} minutes")
+        for key, taken in zip(keys, seconds, strict=True):
+            print(f"  {taken:8.0f} s  {described(key)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
