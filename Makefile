@@ -109,7 +109,7 @@ benchmark-smoke: build/installed $(VENV)/ready
 	$(BIN)/python benchmarks/methods.py --sizes 300
 	$(BIN)/python benchmarks/force_error.py --points 300
 	$(BIN)/python benchmarks/convergence.py --dataset digits --contestants sklearn --output build/smoke
-	$(BIN)/python benchmarks/large.py --dataset synthetic:5000x20 --output build/smoke
+	rm -rf build/paper-quick && $(BIN)/python benchmarks/paper.py --quick
 
 # Inputs and calls at random, each in a process of its own, for so many minutes.
 MINUTES ?= 10

@@ -105,6 +105,7 @@ def run_module(path: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch)
 SMALL = {
     "benchmarks/force_error.py": ["--points", "300"],
     "benchmarks/methods.py": ["--sizes", "300"],
+    "benchmarks/paper.py": ["--plan"],
     "benchmarks/sparse.py": ["--samples", "300", "--features", "90", "--alone"],
     "benchmarks/memory.py": ["--samples", "300", "--features", "40", "--folder", "."],
 }

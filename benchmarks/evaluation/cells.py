@@ -8,7 +8,7 @@ from typing import Any
 from common import number
 from evaluation.contest import part_rows
 from evaluation.plan import Data, Plan
-from evaluation.records import Entry, Key, Store
+from evaluation.records import Key, Store
 
 NOT_YET = "not yet measured"
 PRINTED: dict[str, Any] = json.loads((Path(__file__).parent / "printed.json").read_text())
@@ -74,5 +74,5 @@ def seconds_form(entry_seconds: float | None) -> str:
     return ".2f" if entry_seconds is not None and entry_seconds < 10 else ".1f"
 
 
-def precision(entry: Entry) -> str:
-    return entry.dtype
+def counted(threads: int) -> str:
+    return "1 thread" if threads == 1 else f"{threads} threads"

@@ -5,7 +5,7 @@ from typing import Any
 
 from common import number, table
 from convergence import seconds_to
-from evaluation.cells import NOT_YET, absent
+from evaluation.cells import NOT_YET, absent, counted
 from evaluation.contest import judgements
 from evaluation.plan import FITSNE, MULTICORE, OPENTSNE, OURS, SKLEARN, SKLEARNEX, Plan
 from evaluation.records import Entry, Key, Store, installed
@@ -14,6 +14,10 @@ from evaluation.table import Figure, Table
 OTHERS = (SKLEARNEX, OPENTSNE, SKLEARN, MULTICORE, FITSNE)
 
 Points = list[tuple[int, float, float]]  # iterations, seconds, exact KL
+
+
+def others(plan: Plan) -> list[Entry]:
+    return [entry for entry in OTHERS if entry in plan.entries]
 
 
 def ours_key(plan: Plan) -> Key:
@@ -28,7 +32,7 @@ def their_keys(plan: Plan, entry: Entry) -> list[Key]:
 
 
 def wanted(store: Store, plan: Plan) -> list[Key]:
-    entries = [entry for entry in OTHERS if installed(entry.contestant)]
+    entries = [entry for entry in others(plan) if installed(entry.contestant)]
     fits = [key for entry in entries for key in their_keys(plan, entry)]
     return [ours_key(plan), *fits, *judgements(store, fits)]
 
@@ -47,7 +51,7 @@ def text(store: Store, plan: Plan) -> str:
     data, rows = plan.curve
     record = store.get(ours_key(plan))
     lines = []
-    for entry in OTHERS:
+    for entry in others(plan):
         if entry.contestant in absent(store):
             continue
         points = [p for p in curve(store, plan, entry) if p[0] == plan.iterations]
@@ -68,7 +72,7 @@ def text(store: Store, plan: Plan) -> str:
     header = ["package", "its whole fit, s", "its exact KL", "ours there after, s", "times"]
     tries = " and ".join(map(str, plan.curve_iterations))
     return (
-        f"{data.title}, {data.part(rows)}, {plan.threads} threads, seconds with the search for "
+        f"{data.title}, {data.part(rows)}, {counted(plan.threads)}, seconds with the search for "
         "neighbours. Ours is looked at on its way; points of the other packages are fits of "
         f"{tries} and {plan.iterations} iterations each, one fit.\n\n" + table(header, lines)
     )
@@ -83,7 +87,7 @@ def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
         ends = figures["ends"][1:]
         axes.plot(*ends, "o", color=line.get_color(), fillstyle="none", ms=9)
         axes.annotate("ends here", ends, (0, 10), textcoords="offset points", ha="center")
-    for entry in OTHERS:
+    for entry in others(plan):
         points = curve(store, plan, entry)
         if points:
             axes.plot(

@@ -10,10 +10,14 @@ from evaluation import estimate
 from evaluation.cells import NOT_YET, cell, seconds_form
 from evaluation.contest import rounds
 from evaluation.plan import OPENTSNE, OURS, SKLEARN, SKLEARNEX, SYNTHETIC, Plan
-from evaluation.records import Entry, Key, Store
+from evaluation.records import Entry, Key, Store, installed
 from evaluation.table import Figure, Table
 
 OTHERS = (SKLEARNEX, OPENTSNE, SKLEARN)
+
+
+def others(plan: Plan) -> list[Entry]:
+    return [entry for entry in OTHERS if entry in plan.entries]
 
 
 def keys_of(plan: Plan, entry: Entry) -> list[Key]:
@@ -24,9 +28,10 @@ def wanted(store: Store, plan: Plan) -> list[Key]:
     keys: list[Key] = []
     for size in range(len(plan.growth)):
         fits = [keys_of(plan, OURS)[size]]
-        for entry in OTHERS:
+        for entry in others(plan):
             key = keys_of(plan, entry)[size]
-            if estimate.fit_seconds(store, plan, key) <= plan.growth_seconds:
+            expected = estimate.fit_seconds(store, plan, key)
+            if installed(entry.contestant) and expected <= plan.growth_seconds:
                 fits.append(key)
         keys += rounds(store, plan, fits)
     return keys
@@ -43,13 +48,13 @@ def text(store: Store, plan: Plan) -> str:
         taken = store.figure(key, "seconds")
         record = store.get(key)
         recall = record.figures["timings"].get("recall") if record and record.ok else None
-        others = []
-        for entry in OTHERS:
-            theirs = keys_of(plan, entry)[size]
-            value = store.figure(theirs, "seconds")
-            longer = estimate.fit_seconds(store, plan, theirs) > plan.growth_seconds
-            skipped = store.get(theirs) is None and longer
-            others.append("-" if skipped else cell(store, theirs, "seconds", seconds_form(value)))
+        theirs = []
+        for entry in others(plan):
+            other = keys_of(plan, entry)[size]
+            value = store.figure(other, "seconds")
+            longer = estimate.fit_seconds(store, plan, other) > plan.growth_seconds
+            skipped = store.get(other) is None and longer
+            theirs.append("-" if skipped else cell(store, other, "seconds", seconds_form(value)))
         lines.append(
             [
                 f"{key.rows:,}",
@@ -57,7 +62,7 @@ def text(store: Store, plan: Plan) -> str:
                 cell(store, key, "iterations", ".0f"),
                 number(recall, ".4f"),
                 cell(store, key, "peak_bytes", ",.0f", 1e-6),
-                *others,
+                *theirs,
             ]
         )
     header = [
@@ -66,7 +71,7 @@ def text(store: Store, plan: Plan) -> str:
         "iterations",
         "recall",
         "MB",
-        *(f"{e.title}, s" for e in OTHERS),
+        *(f"{e.title}, s" for e in others(plan)),
     ]
     return (
         "Whole fits of synthetic data of 20 columns, less points being the first of more; other "
@@ -78,7 +83,7 @@ def text(store: Store, plan: Plan) -> str:
 
 def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for entry in (OURS, *OTHERS):
+    for entry in (OURS, *others(plan)):
         found = points(store, plan, entry)
         if not found:
             continue

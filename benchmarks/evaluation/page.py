@@ -5,7 +5,7 @@ from pathlib import Path
 
 from common import TOLERATED_DISTURBANCE, pyplot, table
 from contestants import CONTESTANTS
-from evaluation.cells import NOT_YET, PRINTED, absent
+from evaluation.cells import NOT_YET, PRINTED, absent, counted
 from evaluation.plan import Plan
 from evaluation.records import Record, Store
 from evaluation.registry import TABLES
@@ -117,7 +117,7 @@ def environment(store: Store) -> str:
 def _named(records: list[Record]) -> str:
     names = [
         f"{record.key.kind} of {record.key.entry.title} on {record.key.dataset}, "
-        f"{record.key.rows:,} rows, {record.key.threads} threads, number {record.key.repeat + 1}"
+        f"{record.key.rows:,} rows, {counted(record.key.threads)}, number {record.key.repeat + 1}"
         for record in records[:MOST_NAMED]
     ]
     more = len(records) - len(names)

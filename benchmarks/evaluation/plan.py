@@ -91,7 +91,7 @@ class Plan:
         return next((times for limit, times in self.repeats if seconds < limit), 1)
 
     def data(self, name: str) -> Data:
-        known = (DIGITS, MNIST, FASHION, CIFAR, SVHN, *self.datasets)
+        known = (*self.datasets, DIGITS, MNIST, FASHION, CIFAR, SVHN)
         return next((data for data in known if data.name == name), SYNTHETIC)
 
 
@@ -101,6 +101,7 @@ _FEW_DIGITS = Data("digits", "digits", 300, 64, "digits")
 _FEW_CELLS = Data("synthetic", "synthetic cells", 500, 20, "synthetic:10000000x20")
 QUICK = Plan(
     datasets=(_FEW_DIGITS, _FEW_CELLS),
+    entries=(OURS, OURS_DOUBLE, SKLEARN, MULTICORE, FITSNE),
     iterations=260,
     repeats=(),
     probe_rows=200,

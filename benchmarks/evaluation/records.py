@@ -25,6 +25,7 @@ DISTRIBUTIONS = {
     "sklearnex.manifold": ("scikit-learn", "scikit-learn-intelex"),
     "openTSNE": ("openTSNE",),
 }
+IN_BOTH_PRECISIONS = ("sklearnex",)  # contestants whose precision is that of their data
 NATIVE_SOURCES = ("src", "native", "CMakeLists.txt")  # what a commit must change to count
 
 
@@ -37,8 +38,7 @@ class Entry(NamedTuple):
     @property
     def title(self) -> str:
         title = CONTESTANTS[self.contestant].title
-        both = f"{title}, {self.dtype}"
-        return title if self.dtype in title or self.contestant.startswith("acctsne") else both
+        return f"{title}, {self.dtype}" if self.contestant in IN_BOTH_PRECISIONS else title
 
     @property
     def ours(self) -> bool:

@@ -11,6 +11,7 @@ from tqdm import tqdm
 from common import Disturbance, pca_layout, pinned, run_isolated, usable_cores
 from datasets import DatasetError, load
 from evaluation import estimate
+from evaluation.cells import counted
 from evaluation.plan import Plan
 from evaluation.records import Key, Record, Store, environment, installed, make_record
 
@@ -152,7 +153,7 @@ BAR = "{desc} |{bar:20}| {elapsed} passed, {remaining} left"
 
 def described(key: Key) -> str:
     kind = "" if key.kind == "fit" else f"{key.kind} of "
-    return f"{kind}{key.entry.title} on {key.rows:,} of {key.dataset}, {key.threads} threads"
+    return f"{kind}{key.entry.title} on {key.rows:,} of {key.dataset}, {counted(key.threads)}"
 
 
 def stale(record: Record) -> bool:

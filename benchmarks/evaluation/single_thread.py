@@ -30,7 +30,7 @@ def text(store: Store, plan: Plan) -> str:
             *section(store, plan, largest(plan), 1),
             f"The paper ({printed['source']}), which the synthetic data stands in for:",
             table(["package", "seconds", "times scikit-learn"], lines),
-            difference(plan),
+            difference(1),
         ]
     )
 

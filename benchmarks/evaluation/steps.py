@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from common import number, table
-from evaluation.cells import NOT_YET, PRINTED
+from common import table
+from evaluation.cells import NOT_YET, PRINTED, counted
 from evaluation.plan import OURS, OURS_AS_PAPER, SYNTHETIC, Plan
 from evaluation.records import Key, Record, Store
 from evaluation.table import Table
@@ -52,14 +52,14 @@ def text(store: Store, plan: Plan) -> str:
         records = [store.get(key) for key in keys_of(plan, threads)]
         lines = []
         for step, title in {**STEPS, "total": "total"}.items():
-            line = [title, number(paper["daal4py"][step]), number(paper["Acc-t-SNE"][step])]
+            line = [title, *(f"{paper[name][step]:,.1f}" for name in ("daal4py", "Acc-t-SNE"))]
             for record in records:
                 if record is None:
                     line.append(NOT_YET)
                 elif not record.ok:
                     line.append(record.status)
                 else:
-                    line.append(number(step_seconds(record, step), ".1f"))
+                    line.append(f"{step_seconds(record, step):,.1f}")
             lines.append(line)
         done = [
             str(record.figures["iterations"]) if record and record.ok else "-" for record in records
@@ -68,8 +68,9 @@ def text(store: Store, plan: Plan) -> str:
         core = "core" if cores == "1" else "cores"
         header = ["step", f"paper, {cores} {core}: daal4py", "Acc-t-SNE"]
         header += ["acctsne, as the paper", "acctsne, default"]
-        title = f"**{threads} thread{'s' * (threads > 1)}**"
-        parts.append(f"{title}, and the paper's on {cores} {core} ({printed['source']}):")
+        parts.append(
+            f"**{counted(threads)}**, and the paper's on {cores} {core} ({printed['source']}):"
+        )
         parts.append(table(header, lines))
     parts.append(
         f"What differs: the paper's cells are real and ours synthetic; its machine is "
