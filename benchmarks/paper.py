@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output: Path | None = args.output or (ROOT / "build" / "paper-quick" if args.quick else None)
     store = Store(output / "records" if output else RESULTS)
     scratch = output / "scratch" if output else ROOT / "build" / "paper"
-    plan = limited(QUICK if args.quick else FULL, args)
+    whole = QUICK if args.quick else FULL
+    plan = limited(whole, args)
     runner = Runner(store, plan, scratch, args.data)
     wanted = {name: TABLES[name].wanted for name in args.only}
     chosen = chooser(args)
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
         runner.run(wanted, chosen, args.again, args.at_most)
-    return write(store, plan, output)
+    return write(store, whole.as_measured(store), output)
 
 
 def write(store: Store, plan: Plan, output: Path | None) -> int:

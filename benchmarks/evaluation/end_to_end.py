@@ -31,9 +31,9 @@ def text(store: Store, plan: Plan) -> str:
         "Whole fits, the search for neighbours included; every package with its defaults from the "
         f"same initial layout, perplexity {plan.perplexity:g}, on {plan.threads} threads. Others "
         f"do {plan.iterations} iterations, ours ends by itself when the map is done. Medians of "
-        "up to five fits below 10 s and three below 60 s, contestants alternating, each fit in a fresh "
-        "process; longer ones once. scikit-learn's descent is float32 whatever it is given and "
-        "openTSNE's float64, so that each is run once."
+        "up to five fits below 10 s and three below 60 s, contestants alternating, each fit in a "
+        "fresh process; longer ones once. scikit-learn's descent is float32 whatever it is given "
+        "and openTSNE's float64, so that each is run once."
     ]
     for data in plan.datasets:
         parts += section(store, plan, data, plan.threads)
@@ -87,8 +87,8 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
         parts.append(f"**{data.title}**, {data.part(rows)}:")
         parts.append(table(header, lines))
         parts += failures(store, keys)
-    if predicted:
-        limit = plan.most_seconds / 60
+    if decision and predicted:
+        limit = decision.figures["most_seconds"] / 60
         parts.append(
             f"Who would take more than {limit:g} minutes for all rows, by extrapolation from fewer "
             "(N log N, and N squared for a search over all pairs), gets the part instead; seconds "

@@ -118,4 +118,9 @@ def decide(store: Store, plan: Plan, data: Data, threads: int) -> dict[str, obje
         predicted["/".join(key.entry)] = [smaller.key.rows, round(whole)]
         fitting = [n for n in rungs if fit_seconds(store, plan, key.of(rows=n)) < plan.part_seconds]
         rows = min(rows, max(fitting, default=rungs[0]))
-    return {"status": "ok", "rows": rows, "predicted": predicted}
+    return {
+        "status": "ok",
+        "rows": rows,
+        "predicted": predicted,
+        "most_seconds": plan.most_seconds,
+    }

@@ -1,9 +1,9 @@
 """What is to be measured: data, contestants, sizes, limits; whole, or small for a quick look."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from common import usable_cores
-from evaluation.records import Entry, Key
+from evaluation.records import Entry, Key, Store
 
 OURS = Entry("acctsne", "float32")
 OURS_DOUBLE = Entry("acctsne-float64", "float64")
@@ -89,6 +89,10 @@ class Plan:
         if seconds is None:
             return 1
         return next((times for limit, times in self.repeats if seconds < limit), 1)
+
+    def as_measured(self, store: Store) -> "Plan":
+        """Return the plan for the machine of the records, whichever this one is."""
+        return replace(self, threads=max((record.key.threads for record in store), default=2))
 
     def data(self, name: str) -> Data:
         known = (*self.datasets, DIGITS, MNIST, FASHION, CIFAR, SVHN)

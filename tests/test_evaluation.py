@@ -1,0 +1,219 @@
+"""The paper's evaluation: pages agree with the records, runs go on, failures are shown."""
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import md5
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "paper"
+
+
+@pytest.fixture(autouse=True)
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make the modules of the benchmarks importable, and forget them afterwards."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    yield
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(ROOT / "benchmarks")):
+            del sys.modules[name]
+
+
+def paper(folder: Path, *arguments: str) -> str:
+    """Run the program on little data and return the page."""
+    program: Any = import_module("paper")
+    assert program.main(["--quick", "--output", str(folder), *arguments]) == 0
+    return (folder / "paper.md").read_text()
+
+
+def records(folder: Path) -> dict[str, dict[str, Any]]:
+    found = sorted((folder / "records").glob("*/*/*.json"))
+    return {str(path.relative_to(folder)): json.loads(path.read_text()) for path in found}
+
+
+def test_pages_agree_with_the_records() -> None:
+    page: Any = import_module("evaluation.page")
+    plan = import_module("evaluation.plan").FULL
+    store = import_module("evaluation.records").Store(RESULTS)
+    for path, text in page.pages(store, plan.as_measured(store), ROOT).items():
+        assert path.read_text() == text, f"{path}: run benchmarks/paper.py --render"
+
+
+def test_pages_have_their_pictures() -> None:
+    page = (ROOT / "docs" / "paper.md").read_text()
+    pictures = (ROOT / "docs" / "images" / "paper").glob("*.png")
+    assert all(f"images/paper/{path.name}" in page for path in pictures)
+
+
+def test_quick_run_that_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ("--only", "end-to-end,accuracy,maps", "--datasets", "digits")
+    ours = (*ask, "--contestants", "acctsne,multicoretsne,fitsne")
+    page = paper(tmp_path, *ours, "--at-most", "1")
+    first = records(tmp_path)
+    assert len(first) == 1
+    assert "not yet measured" in page
+    assert "images/paper/end-to-end.png" in page
+    page = paper(tmp_path, *ours)
+    second = records(tmp_path)
+    # What was there has stayed as it was, to the minute and the digit.
+    assert all(second[name] == record for name, record in first.items())
+    kinds = [Path(name).parts[1] for name in second]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"fit": 3, "judgement": 1, "map": 1}
+    assert "hence absent from all tables: FIt-SNE, MulticoreTSNE" in page
+    capsys.readouterr()
+    paper(tmp_path, *ours, "--plan")
+    assert capsys.readouterr().out.count(": 0 measurements") == 3
+    (judged,) = (record for name, record in second.items() if "judgement" in name)
+    assert f"{judged['figures']['exact_kl']:.4f}" in page
+    assert (tmp_path / "images" / "paper" / "maps-digits.png").stat().st_size > 1000
+    for record in second.values():
+        assert record["environment"]["cpu"]
+        assert record["command"].startswith("python benchmarks/paper.py --only ")
+
+
+def test_a_contestant_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "modules"
+    broken.mkdir()
+    text = "def MulticoreTSNE(**options):\n    raise RuntimeError('broken on purpose')\n"
+    (broken / "MulticoreTSNE.py").write_text(text)
+    ask = ("--only", "end-to-end", "--datasets", "digits", "--contestants", "multicoretsne")
+    monkeypatch.syspath_prepend(broken)  # of this process
+    monkeypatch.setenv("PYTHONPATH", str(broken))  # of the contestant's
+    page = paper(tmp_path, *ask)
+    (record,) = records(tmp_path).values()
+    assert record["status"] == "failed"
+    assert "MulticoreTSNE failed on 300 rows of digits: RuntimeError: broken on purpose." in page
+    assert " failed |" in page
+
+
+def test_records_of_another_environment_are_told() -> None:
+    module: Any = import_module("evaluation.records")
+    page: Any = import_module("evaluation.page")
+    entries = [("acctsne", "float32", n) for n in range(3)]
+
+    class Kept(list[Any]):
+        """Records without a folder."""
+
+    def record(repeat: int, commit: str, busy: float) -> Any:
+        key = module.Key("fit", "digits", 300, "acctsne", "float32", 2, 260, repeat)
+        return module.Record(key, "ok", {}, {"commit": commit}, "", "2026-01-01T00:00", busy)
+
+    told = page.environment(Kept(record(n, "abc", 0.0) for *_, n in entries))
+    assert "Measured with" not in told
+    assert "not to be trusted" not in told
+    told = page.environment(Kept([record(0, "abc", 0), record(1, "abc", 0), record(2, "def", 1)]))
+    assert "**Measured with another commit than abc:** fit of acctsne on digits" in told
+    assert "during 1 fits, whose times are not to be trusted" in told
+
+
+def made(store: Any, key: Any, **figures: Any) -> None:
+    module: Any = import_module("evaluation.records")
+    figures = {"seconds": 1.0, "knn_seconds": 0.0, "iterations": 1000, **figures}
+    store.write(module.Record(key, "ok", figures, {"cpu": "some"}, "", "2026-01-01T00:00", 0.0))
+
+
+def test_who_takes_too_long_gets_a_part(tmp_path: Path) -> None:
+    contest: Any = import_module("evaluation.contest")
+    estimate: Any = import_module("evaluation.estimate")
+    module: Any = import_module("evaluation.plan")
+    store: Any = import_module("evaluation.records").Store(tmp_path)
+    data = module.SYNTHETIC
+    plan = replace(module.FULL, entries=(module.OURS, module.SKLEARN), threads=2)
+    # Nothing is known: a few rows first.
+    probe = plan.fit(data, module.SKLEARN, 10_000)
+    keys = contest.contest(store, plan, data, 2)
+    assert probe in keys
+    assert plan.fit(data, module.SKLEARN) not in keys
+    # All pairs in 1 s for 10000 rows are 16676 s for 1291337, and 400 s, too much, for 200000.
+    made(store, probe, seconds=1.0, knn_seconds=1.0)
+    assert contest.part_key(data, 2) in contest.contest(store, plan, data, 2)
+    decision = estimate.decide(store, plan, data, 2)
+    assert decision["predicted"] == {"sklearn/float32": [10_000, 16_676]}
+    assert decision["rows"] == 100_000
+    made(store, contest.part_key(data, 2), **decision)
+    keys = contest.contest(store, plan, data, 2)
+    assert plan.fit(data, module.SKLEARN) not in keys
+    assert {plan.fit(data, entry, 100_000) for entry in plan.entries} <= set(keys)
+    made(store, plan.fit(data, module.SKLEARN, 100_000), seconds=100.0)
+    made(store, plan.fit(data, module.OURS, 100_000), seconds=2.0)
+    text = "\n".join(import_module("evaluation.end_to_end").section(store, plan, data, 2))
+    assert "about 16,676, from 10,000 rows" in text
+    assert "first 100,000 of 1,291,337 rows" in text
+    assert "50.0" in text
+
+
+@pytest.mark.parametrize(("at_two", "shown"), [(5.2, True), (7.0, False)])
+def test_predictions_are_shown_if_they_hold(tmp_path: Path, at_two: float, shown: bool) -> None:
+    scaling: Any = import_module("evaluation.scaling")
+    store: Any = import_module("evaluation.records").Store(tmp_path / "paper")
+    entry = {
+        "data": "some data",
+        "steps": {"attractive": {"1": 10.0, "2": at_two, "32": 0.4}},
+        "measured": {"attractive": {"1": 10.0, "2": 5.0}},
+    }
+    assert "not yet measured" in scaling.predicted(store)[0]
+    (tmp_path / "scaling-prediction.json").write_text(json.dumps([entry]))
+    text = "\n".join(scaling.predicted(store))
+    assert ("25.0" in text) == shown
+    assert ("are not shown" in text) != shown
+
+
+def test_svhn_as_openml_gives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Files in the form and at the places at which scikit-learn keeps what it has fetched.
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, size=(12, 3072))
+    y = rng.integers(1, 11, size=12)
+    names = [f"a{i}" for i in range(3072)]
+    lines = ["@RELATION SVHN", *(f"@ATTRIBUTE {name} REAL" for name in names)]
+    lines += ["@ATTRIBUTE class {1,2,3,4,5,6,7,8,9,10}", "@DATA"]
+    lines += [",".join(map(str, [*row, label])) for row, label in zip(X, y, strict=True)]
+    arff = "\n".join(lines).encode()
+    listed = {"did": 41081, "name": "SVHN", "version": 1, "status": "active", "format": "ARFF"}
+    description = {
+        "id": "41081",
+        "name": "SVHN",
+        "version": "1",
+        "format": "ARFF",
+        "file_id": "18238654",
+        "url": "https://www.openml.org/data/v1/download/18238654/SVHN.arff",
+        "default_target_attribute": "class",
+        "status": "active",
+        "md5_checksum": md5(arff).hexdigest(),
+    }
+    features = [
+        {"index": str(i), "name": name, "data_type": "numeric", "is_target": "false"}
+        for i, name in enumerate(names)
+    ]
+    features.append({"index": "3072", "name": "class", "data_type": "nominal", "is_target": "true"})
+    for feature in features:
+        feature |= {"is_ignore": "false", "is_row_identifier": "false"}
+        feature["number_of_missing_values"] = "0"
+    qualities = [{"name": "NumberOfInstances", "value": "12"}]
+    api = "api/v1/json/data"
+    found = {"data": {"dataset": [listed]}}
+    files = {
+        f"{api}/list/data_name/svhn/limit/2/data_version/1": json.dumps(found).encode(),
+        f"{api}/41081": json.dumps({"data_set_description": description}).encode(),
+        f"{api}/features/41081": json.dumps({"data_features": {"feature": features}}).encode(),
+        f"{api}/qualities/41081": json.dumps({"data_qualities": {"quality": qualities}}).encode(),
+        "data/v1/download/18238654/SVHN.arff": arff,
+    }
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    monkeypatch.delenv("ACCTSNE_DATA", raising=False)
+    for host in ("api.openml.org", "www.openml.org", "openml.org"):
+        for name, content in files.items():
+            path = tmp_path / "openml" / host / f"{name}.gz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(gzip.compress(content))
+    data = import_module("datasets").load("svhn")
+    np.testing.assert_array_equal(data.X, X)
+    np.testing.assert_array_equal(data.labels, np.unique(y.astype(str), return_inverse=True)[1])
