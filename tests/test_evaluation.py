@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from acctsne import quality
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "paper"
 
@@ -149,6 +151,19 @@ def test_who_takes_too_long_gets_a_part(tmp_path: Path) -> None:
     assert "about 16,676, from 10,000 rows" in text
     assert "first 100,000 of 1,291,337 rows" in text
     assert "50.0" in text
+
+
+def test_kl_of_large_maps_is_that_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    referee: Any = import_module("referee")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    Y = 20 * X[:, :2] + rng.normal(size=(600, 2))
+    P = quality.affinities(X)
+    exact = referee.exact_kl(P, Y, 2)
+    monkeypatch.setattr(referee, "ALL_PAIRS", 100)
+    by_grid = referee.exact_kl(P, Y, 2)
+    assert by_grid != exact
+    assert by_grid == pytest.approx(exact, rel=1e-3)
 
 
 @pytest.mark.parametrize(("at_two", "shown"), [(5.2, True), (7.0, False)])

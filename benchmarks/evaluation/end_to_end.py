@@ -32,8 +32,10 @@ def text(store: Store, plan: Plan) -> str:
         f"same initial layout, perplexity {plan.perplexity:g}, on {plan.threads} threads. Others "
         f"do {plan.iterations} iterations, ours ends by itself when the map is done. Medians of "
         "up to five fits below 10 s and three below 60 s, contestants alternating, each fit in a "
-        "fresh process; longer ones once. scikit-learn's descent is float32 whatever it is given "
-        "and openTSNE's float64, so that each is run once."
+        "fresh process; longer ones once. The precision is that of the data. Ours computes all "
+        "in it; scikit-learn descends in float32 and openTSNE in float64 whatever they are given, "
+        "and so are run once; scikit-learn-intelex searches neighbours in it and descends in "
+        "float64."
     ]
     for data in plan.datasets:
         parts += section(store, plan, data, plan.threads)
