@@ -18,6 +18,7 @@ from evaluation import estimate, page
 from evaluation.plan import FULL, QUICK, Plan
 from evaluation.records import Key, Store
 from evaluation.registry import TABLES
+from evaluation.running import MODULES as KINDS
 from evaluation.running import Runner, described, stale
 
 ROOT = HERE.parent
@@ -85,6 +86,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=some_of(CONTESTANTS),
         help=f"comma-separated, of {', '.join(CONTESTANTS)}; measure these only",
     )
+    parser.add_argument(
+        "--kinds",
+        type=some_of(KINDS),
+        help=f"comma-separated, of {', '.join(KINDS)}; measure these only: fits and descents want "
+        "an idle machine, judgements and maps do not",
+    )
     parser.add_argument("--data", type=Path, help="folder with <dataset>*.npz; see ACCTSNE_DATA")
     parser.add_argument("--quick", action="store_true", help="little data, into build/paper-quick")
     parser.add_argument("--output", type=Path, help="folder for records and page, not docs")
@@ -128,10 +135,12 @@ def limited(plan: Plan, args: argparse.Namespace) -> Plan:
 
 def chooser(args: argparse.Namespace) -> Callable[[Key], bool]:
     def chosen(key: Key) -> bool:
-        of_data = args.datasets is None or key.dataset in args.datasets
-        return of_data and (
-            key.kind == "part" or args.contestants is None or key.contestant in args.contestants
-        )
+        if args.datasets is not None and key.dataset not in args.datasets:
+            return False
+        if key.kind == "part":
+            return True
+        of_kind = args.kinds is None or key.kind in args.kinds
+        return of_kind and (args.contestants is None or key.contestant in args.contestants)
 
     return chosen
 

@@ -64,6 +64,8 @@ def test_quick_run_that_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert len(first) == 1
     assert "not yet measured" in page
     assert "images/paper/end-to-end.png" in page
+    paper(tmp_path, *ours, "--kinds", "fit")
+    assert [record["key"]["kind"] for record in records(tmp_path).values()] == ["fit"] * 3
     page = paper(tmp_path, *ours)
     second = records(tmp_path)
     # What was there has stayed as it was, to the minute and the digit.
