@@ -1,11 +1,16 @@
 """What tests run under mpiexec, by name. Every process checks what it sees."""
 
 import os
+import resource
+import shutil
 import signal
 import sys
 import time
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +20,7 @@ from scipy.sparse import csr_matrix
 import acctsne
 from acctsne.affinities.similarity import Similarity
 from acctsne.distributed import TSNE
+from acctsne.distributed.estimator import fit_with_checkpoint
 
 COMM = MPI.COMM_WORLD
 RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
@@ -88,12 +94,18 @@ def same_bits() -> None:
 
 def raised(X: Any, **parameters: Any) -> str:
     """Fit, and return what all processes say went wrong."""
+    tsne = TSNE(**{"max_iter": 250, "perplexity": 5, **parameters})
+    return said_by_all(lambda: tsne.fit(X))
+
+
+def said_by_all(function: Callable[[], Any], comm: Any = COMM) -> str:
+    """Return the error that every process raises."""
     said = ""
     try:
-        TSNE(**{"max_iter": 250, "perplexity": 5, **parameters}).fit(X)
+        function()
     except (ValueError, TypeError, ZeroDivisionError, OSError) as error:
         said = f"{type(error).__name__}: {error}"
-    everyone = COMM.allgather(said)
+    everyone = comm.allgather(said)
     assert len(set(everyone)) == 1, everyone
     return said
 
@@ -131,6 +143,173 @@ def errors() -> None:
     except NotImplementedError:
         return
     raise AssertionError("transform was not refused")
+
+
+class Kept:
+    """A fit that is cut off and gone on from, by any number of the processes.
+
+    A callback ends it early, after points were numbered anew once.
+    """
+
+    HOW: ClassVar[dict[str, Any]] = {
+        "random_state": 0,
+        "perplexity": 5,
+        "n_jobs": 1,
+        "callback_every": 10,
+    }
+    END = 120
+
+    def __init__(self) -> None:
+        self.X = clusters(N_SAMPLES, 8)
+        self.init = acctsne.init.pca(self.X, 2)
+        expected = None
+        if RANK == 0:
+            tsne = acctsne.TSNE(**self.HOW, init=self.init, callback=self.end).fit(self.X)
+            expected = tsne.embedding_, tsne.kl_divergence_, tsne.n_iter_, tsne.timings_["recall"]
+        self.expected: Any = COMM.bcast(expected)
+
+    def end(self, iteration: int, *_: Any) -> bool:
+        return iteration + 1 == self.END
+
+    def fit(self, comm: Any, folder: Path, *, resume: bool = True, **how: Any) -> TSNE:
+        rank, size = comm.Get_rank(), comm.Get_size()
+        ends = [len(self.X) * (part + 1) // size for part in range(size)]
+        mine = slice([0, *ends][rank], ends[rank])
+        X = how.pop("X", self.X)[mine]
+        given = {"init": self.init[mine], "callback": self.end, "comm": comm}
+        tsne = TSNE(**{**self.HOW, **given, **how})
+        fit_with_checkpoint(tsne, X, folder, every=20, resume=resume)
+        return tsne
+
+    def cut_off(self, comm: Any, folder: Path, at: int, resume: bool) -> None:
+        """Fit until a callback of the first process fails."""
+
+        def fail(iteration: int, *_: Any) -> None:
+            if iteration + 1 == at:
+                raise ZeroDivisionError("power cut")
+
+        found = said_by_all(lambda: self.fit(comm, folder, resume=resume, callback=fail), comm)
+        alone = comm.Get_size() == 1
+        assert found == f"ZeroDivisionError: {'' if alone else 'rank 0: '}power cut", found
+
+    def check_resumed(self, comm: Any, folder: Path) -> None:
+        tsne = self.fit(comm, folder)
+        embedding, kl, n_iter, recall = self.expected
+        assert np.array_equal(tsne.gather(), embedding)
+        assert (tsne.kl_divergence_, tsne.n_iter_, tsne.timings_["recall"]) == (kl, n_iter, recall)
+        assert "knn" not in tsne.timings_
+
+    def copied(self, comm: Any, folder: Path) -> Path:
+        """Return a folder with the same files, for these processes to do with as they like."""
+        copy: Path = comm.bcast(folder.with_name(f"copy-{time.monotonic_ns()}"))
+        if comm.Get_rank() == 0:
+            shutil.copytree(folder, copy)
+        comm.Barrier()
+        return copy
+
+
+@contextmanager
+def some(processes: int) -> Iterator[Any]:
+    """Give a communicator of the first processes, None to the others, who wait for them."""
+    comm = COMM.Split(0 if processes > RANK else MPI.UNDEFINED)
+    yield None if comm == MPI.COMM_NULL else comm
+    done = COMM.Ibarrier()
+    while not done.Test():
+        time.sleep(0.01)
+
+
+def checkpoints() -> None:
+    """Go on with another number of processes, again and again."""
+    kept = Kept()
+    folder = Path("fit")
+    with some(3) as comm:
+        if comm:
+            kept.cut_off(comm, folder, at=50, resume=False)
+            names = sorted(file.name.split("-")[0] for file in folder.iterdir())
+            assert names == ["affinities"] * 3 + ["manifest"] * 2 + ["state"] * 6, names
+    for processes, at in ((1, 70), (2, 90), (4, 110)):
+        with some(processes) as comm:
+            if comm:
+                copy = kept.copied(comm, folder)
+                kept.cut_off(comm, copy, at=at, resume=True)
+                kept.check_resumed(comm, copy)
+    with some(2) as comm:
+        if comm:
+            kept.cut_off(comm, folder, at=90, resume=True)
+    with some(3) as comm:
+        if comm:
+            kept.check_resumed(comm, folder)
+
+
+def change(file: Path) -> None:
+    """Change a byte in the middle of a file."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def damaged_checkpoints() -> None:
+    kept = Kept()
+    folder = Path("fit")
+    kept.cut_off(COMM, folder, at=50, resume=False)
+    last = SIZE - 1
+
+    def said(harm: Callable[[Path], Any], **how: Any) -> str:
+        copy = kept.copied(COMM, folder)
+        if RANK == 0:
+            harm(copy)
+        COMM.Barrier()
+        return said_by_all(lambda: kept.fit(COMM, copy, **how))
+
+    def file(where: Path, name: str, rank: int) -> Path:
+        (found,) = where.glob(f"{name}-*-{rank}.npz")
+        return found
+
+    def all_states_of_the_last(where: Path) -> None:
+        for state in where.glob(f"state-*-{last}.npz"):
+            change(state)
+
+    def swap_states(where: Path) -> None:
+        for iteration in (20, 40):
+            shutil.copy(
+                file(where, f"state-{iteration}", 0), file(where, f"state-{iteration}", last)
+            )
+
+    def older_states(where: Path) -> None:
+        shutil.copy(file(where, "state-20", last), file(where, "state-40", last))
+        file(where, "state-20", 0).unlink()
+
+    nothing = said(all_states_of_the_last)
+    assert f"-{last}.npz is not a complete acctsne file: " in nothing, nothing
+    found = said(lambda where: change(file(where, "affinities", last)))
+    assert f"rank {last}: " in found, found
+    assert f"-{last}.npz is not a complete acctsne file: Bad CRC-32" in found, found
+    found = said(lambda where: file(where, "affinities", 0).unlink())
+    assert "-0.npz is missing, a part of the checkpoint" in found, found
+    assert "it does not have rows" in said(swap_states)
+    assert "is missing" in said(older_states)
+    other = kept.X.copy()
+    other[-1, 0] += 1
+    assert "is of a fit to other data" in said(lambda _: None, X=other)
+    found = said(lambda _: None, perplexity=6)
+    assert "is of a fit with perplexity=5, and now it is 6" in found, found
+    # One generation that is damaged costs some iterations.
+    copy = kept.copied(COMM, folder)
+    if RANK == 0:
+        change(file(copy, "state-40", last))
+    COMM.Barrier()
+    kept.check_resumed(COMM, copy)
+    # The disk of one process is full when the next one is due.
+    if RANK == 1:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, resource.RLIM_INFINITY))
+    found = said_by_all(lambda: kept.fit(COMM, folder))
+    assert found.startswith("OSError: rank 1: "), found
+    assert "-1.npz cannot be written: " in found, found
+    if RANK == 1:
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    kept.check_resumed(COMM, folder)
 
 
 def unforeseen() -> None:
@@ -172,6 +351,8 @@ if __name__ == "__main__":
         "errors": errors,
         "unforeseen": unforeseen,
         "interrupted": interrupted,
+        "checkpoints": checkpoints,
+        "damaged_checkpoints": damaged_checkpoints,
     }[sys.argv[1]]
     try:
         program()

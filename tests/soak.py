@@ -18,8 +18,10 @@ from sklearn.datasets import load_digits
 from tqdm import tqdm
 
 from acctsne import TSNE
+from test_distributed import FLAGS, MPIEXEC, process_of_rank
 
 KILLS = 30
+KILLS_TOGETHER = 12
 FITS = 300
 # What the allocator may keep of one fit, and the interpreter gather.
 SPARE_BYTES = 8 << 20
@@ -54,6 +56,35 @@ def killed(folder: Path) -> str:
     return f"killed {kills} times, the same bits"
 
 
+def killed_together(folder: Path) -> str:
+    """Kill one of several processes, let another number of them go on, again and again."""
+    np.save(folder / "data.npy", np.random.default_rng(0).normal(size=(9000, 6)))
+    command = [sys.executable, "-m", "acctsne", "embed", "data.npy", "-o", "map.npy", "--quiet"]
+    command += ["--perplexity", "5", "--tol", "0", "--max-iter", "600", "--threads", "1"]
+    subprocess.run(command, cwd=folder, check=True)
+    expected = (folder / "map.npy").read_bytes()
+    (folder / "map.npy").unlink()
+    chance = random.Random(0)
+    resumable = [*command, "--checkpoint", "fit", "--checkpoint-every", "20", "--resume"]
+    kills = 0
+    for _ in tqdm(range(KILLS_TOGETHER), unit="kill"):
+        processes = chance.randint(2, 4)
+        launched = [str(MPIEXEC), *FLAGS, "-n", str(processes), *resumable]
+        with subprocess.Popen(launched, cwd=folder, stderr=subprocess.DEVNULL) as running:
+            time.sleep(chance.uniform(4, 12))
+            if running.poll() is None:
+                os.kill(process_of_rank(chance.randrange(processes), running.pid), signal.SIGKILL)
+        kills += running.returncode != 0
+        if running.returncode == 0:
+            if (folder / "map.npy").read_bytes() != expected:
+                sys.exit("a killed fit of several processes ended at other bits")
+            (folder / "map.npy").unlink()
+    subprocess.run(resumable, cwd=folder, check=True)
+    if (folder / "map.npy").read_bytes() != expected:
+        sys.exit("a killed fit of several processes ended at other bits")
+    return f"one of several killed {kills} times, the same bits"
+
+
 def left_behind() -> str:
     """Fit again and again; see what grows."""
     X = load_digits().data[:500]
@@ -82,4 +113,6 @@ def left_behind() -> str:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         print(killed(Path(name)))
+    with tempfile.TemporaryDirectory() as name:
+        print(killed_together(Path(name)))
     print(left_behind())

@@ -1,8 +1,10 @@
 """Several processes over MPI against one: the same bits, and no process that waits forever."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +40,19 @@ def run_program(name: str, processes: int, folder: Path) -> subprocess.Completed
     return mpiexec(processes, sys.executable, str(PROGRAMS), name, cwd=folder)
 
 
+def process_of_rank(rank: int, launcher: int) -> int:
+    """Find one of the processes that a launcher has started."""
+    found = [launcher]
+    for process in found:
+        for task in Path(f"/proc/{process}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    for process in found[1:]:
+        variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        if b"OMPI_COMM_WORLD_RANK=%d" % rank in variables:
+            return process
+    raise AssertionError(f"no rank {rank} among {found}")
+
+
 def check_content(name: str, processes: int, folder: Path) -> None:
     ended = run_program(name, processes, folder)
     assert ended.returncode == 0, ended.stderr
@@ -62,6 +77,14 @@ def test_same_bits_as_one_process(processes: int, tmp_path: Path) -> None:
 
 def test_an_error_of_one_is_an_error_of_all(tmp_path: Path) -> None:
     check_content("errors", 3, tmp_path)
+
+
+def test_any_number_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    check_content("checkpoints", 4, tmp_path)
+
+
+def test_damaged_checkpoints_and_a_full_disk(tmp_path: Path) -> None:
+    check_content("damaged_checkpoints", 2, tmp_path)
 
 
 def test_they_are_interrupted_together(tmp_path: Path) -> None:
@@ -97,6 +120,43 @@ class TestCommandLine:
         assert ended.stdout.count('"processes": 2') == 1
         assert ended.stderr.count("5000 samples, 6 features, 2 processes") == 1
         expected = acctsne.TSNE(max_iter=250, perplexity=5).fit_transform(X)
+        assert np.array_equal(np.load(tmp_path / "map.npy"), expected)
+
+    def test_a_killed_process_ends_all_and_one_goes_on(self, tmp_path: Path) -> None:
+        X = np.random.default_rng(0).normal(size=(5000, 6)).astype(np.float32)
+        np.save(tmp_path / "data.npy", X)
+        command = [sys.executable, "-m", "acctsne", "embed", "data.npy", "-o", "map.npy"]
+        command += ["--max-iter", "400", "--perplexity", "5", "--tol", "0", "--quiet"]
+        kept = [*command, "--checkpoint", "fit", "--checkpoint-every", "20"]
+        with subprocess.Popen(
+            [str(MPIEXEC), *FLAGS, "-n", "2", *kept],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as running:
+            while not list(tmp_path.glob("fit/manifest-*")):
+                assert running.poll() is None
+                time.sleep(0.001)
+            os.kill(process_of_rank(1, running.pid), signal.SIGKILL)
+            _, said = running.communicate(timeout=HANGS)
+        assert running.returncode != 0
+        assert "rank 1" in said
+        assert "signal 9" in said
+        assert not (tmp_path / "map.npy").exists()
+
+        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                arguments, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANGS
+            )
+
+        refused = run(*kept)
+        assert refused.returncode == 1
+        assert "fit: exists, from a fit that did not end" in refused.stderr
+        assert "--map cannot be used with fit" in run(*kept, "--resume", "--map", "m.npz").stderr
+        resumed = run(*kept, "--resume")
+        assert resumed.returncode == 0, resumed.stderr
+        assert not (tmp_path / "fit").exists()  # done with
+        expected = acctsne.TSNE(max_iter=400, perplexity=5, tol=0).fit_transform(X)
         assert np.array_equal(np.load(tmp_path / "map.npy"), expected)
 
     def test_one_message(self, tmp_path: Path) -> None:

@@ -432,10 +432,13 @@ class TSNE(
             )
             resumed = None
             if checkpoint is not None:
-                resumed = checkpoint.open(samples, self.get_params(deep=False), problem.threads)
+                parameters = {**self.get_params(deep=False), "init": problem.init}
+                resumed = checkpoint.open(samples, parameters, problem.threads)
             with room_for(self._least_memory(problem), f"A fit of {problem.n_samples} samples"):
-                descent, frame = (resumed, None) if resumed else self._start(problem, timer)
-            if checkpoint is None:
+                descent, frame = (
+                    (resumed, None) if resumed else self._start(problem, timer, checkpoint)
+                )
+            if checkpoint is None or not checkpoint.needs_affinities:
                 descent.embedding._release_affinities()
             # For transform(): the data that the map is of, and how it was searched.
             self._fit_X = samples
@@ -479,9 +482,13 @@ class TSNE(
         X = with_whole_rows(X)
         return problem_of_data(parameters, X, fixed)
 
-    def _start(self, problem: Problem, timer: StageTimer) -> tuple[Descent, Frame | None]:
+    def _start(
+        self, problem: Problem, timer: StageTimer, checkpoint: Checkpoint | None
+    ) -> tuple[Descent, Frame | None]:
         """Find neighbours, affinities and the initial layout."""
         P, layout, found = self._affinities_and_layout(problem, timer)
+        if checkpoint is not None:
+            checkpoint.keep_affinities(P)
         with busy("optimiser", self.verbose), timer.stage("symmetrize"):
             embedding = self._embedding(P, layout, problem)
         recall, frame = (found.recall, found.frame) if found else (1.0, None)

@@ -52,13 +52,19 @@ class Conditional(ReadOnly):
         return len(self.indices)
 
     @classmethod
-    def from_archive(cls, contents: Contents, equal: bool) -> "Conditional":
-        """Take it from a file; ValueError if it cannot be one."""
+    def from_archive(
+        cls, contents: Contents, equal: bool, among: int | None = None
+    ) -> "Conditional":
+        """Take it from a file; ValueError if it cannot be one.
+
+        The rows are of all samples, or of some among so many.
+        """
         values = contents.array("values", "f4 f8", 2)
         indices = contents.array("indices", "i4", 2)
-        if indices.shape != values.shape or not 1 <= indices.shape[1] < len(indices):
+        n_samples = len(indices) if among is None else among
+        if indices.shape != values.shape or not 1 <= indices.shape[1] < n_samples:
             raise ValueError(f"indices has shape {indices.shape}, values {values.shape}")
-        if indices.min() < 0 or indices.max() >= len(indices) or (np.diff(indices) <= 0).any():
+        if indices.min() < 0 or indices.max() >= n_samples or (np.diff(indices) <= 0).any():
             raise ValueError("a row of indices is not ascending, or names a sample that is not")
         if (values < 0).any():
             raise ValueError("values has a negative probability")

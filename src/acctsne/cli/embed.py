@@ -64,7 +64,10 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--keep-partial", action="store_true", help="write what there is after Ctrl-C"
     )
     command.add_argument(
-        "--checkpoint", type=Path, metavar="FILE", help="keep the unfinished fit here (npz)"
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        help="keep the unfinished fit here (npz; a folder under mpiexec)",
     )
     command.add_argument(
         "--checkpoint-every",
@@ -83,7 +86,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, then write all that was asked for."""
-    if launched_processes() > 1:
+    if launched_processes() > 1 or _is_shared(options.checkpoint):
         from acctsne.cli.together import run as run_together
 
         return run_together(options)
@@ -117,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
             else:
                 fit_with_checkpoint(tsne, data.X, checkpoint)
     except KeyboardInterrupt:
-        if checkpoint is not None and checkpoint.path.exists():
+        if checkpoint is not None and checkpoint.exists():
             note(f"--resume goes on from {checkpoint.path}")
         if not options.keep_partial or not hasattr(tsne, "embedding_"):
             raise
@@ -148,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
         with replacing(options.movie) as beside:
             recorder.write(beside, labels=data.labels)
     if checkpoint is not None and not interrupted:
-        checkpoint.path.unlink(missing_ok=True)
+        checkpoint.remove()
     if options.json:
         print(json.dumps(summary(options, data, tsne, interrupted), default=str))
     return int(interrupted)
@@ -198,8 +201,17 @@ def guessed_output(data: Path) -> Path:
 
 def check_checkpoint(options: argparse.Namespace) -> None:
     """Say what is wrong with a checkpoint before it is needed."""
+    shared = launched_processes() > 1 or _is_shared(options.checkpoint)
     with blaming("--checkpoint"):
-        check_picture(options.checkpoint, ARCHIVES)
+        if not shared:
+            check_picture(options.checkpoint, ARCHIVES)
+        elif options.checkpoint.is_file():
+            raise io.DataError(
+                f"{options.checkpoint}: a file; several processes keep a fit in a folder. One "
+                "process goes on from this, if it is the checkpoint of one"
+            )
+        elif not options.checkpoint.parent.is_dir():
+            raise io.DataError(f"{options.checkpoint}: no such folder")
     if options.checkpoint_every < 1:
         options.usage_error(
             f"--checkpoint-every must be at least 1; got {options.checkpoint_every}"
@@ -212,6 +224,11 @@ def check_checkpoint(options: argparse.Namespace) -> None:
             f"{options.checkpoint}: exists, from a fit that did not end; go on from it with "
             "--resume, or remove it"
         )
+
+
+def _is_shared(checkpoint: Path | None) -> bool:
+    """Say whether this is the folder of several processes, which one may go on from, too."""
+    return checkpoint is not None and checkpoint.is_dir()
 
 
 def summary(

@@ -11,14 +11,24 @@ import numpy as np
 from acctsne.cli.messages import note
 from acctsne.cli.options import blaming_parameters, estimator_parameters
 from acctsne.cli.outputs import draw, write_embedding, write_page
-from acctsne.distributed.estimator import TSNE
+from acctsne.distributed.checkpoint import SharedCheckpoint
+from acctsne.distributed.estimator import TSNE, fit_with_checkpoint
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import read_rows
 from acctsne.runtime.launch import launched_processes
 
 # Options of `embed` that several processes do not serve.
-REFUSED = ("labels", "key", "columns", "drop", "header", "movie", "map", "write_neighbors")
-REFUSED_TOO = ("checkpoint", "resume", "keep_partial")
+REFUSED = (
+    "labels",
+    "key",
+    "columns",
+    "drop",
+    "header",
+    "movie",
+    "map",
+    "write_neighbors",
+    "keep_partial",
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
         )
     first = processes.rank == 0
     silent = contextlib.nullcontext() if first else contextlib.redirect_stderr(text_io.StringIO())
-    with silent:
-        _check_options(options)
     try:
+        with silent, processes.agreeing():
+            _check_options(options)
         with processes.ending_together():
             _embed(options, processes)
     except (Exception, KeyboardInterrupt):
@@ -53,9 +63,12 @@ def run(options: argparse.Namespace) -> int:
 def _check_options(options: argparse.Namespace) -> None:
     from acctsne.cli.embed import check_outputs
 
-    for name in (*REFUSED, *REFUSED_TOO):
+    for name in REFUSED:
         if getattr(options, name) not in (None, False, []):
-            options.usage_error(f"--{name.replace('_', '-')} cannot be used by several processes")
+            who = "by several processes"
+            if launched_processes() == 1:
+                who = f"with {options.checkpoint}, a checkpoint of several processes"
+            options.usage_error(f"--{name.replace('_', '-')} cannot be used {who}")
     check_outputs(options)
 
 
@@ -69,8 +82,7 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
     if isinstance(parameters.get("init"), np.ndarray):
         parameters["init"] = parameters["init"][processes.own_rows(shape[0])]
     tsne = TSNE(**parameters, verbose=int(not options.quiet))
-    with blaming_parameters(options):
-        tsne.fit(options.data)
+    checkpoint = _fit(tsne, options, processes)
     embedding = tsne.gather()
     with processes.agreeing():
         if first:
@@ -79,8 +91,31 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
                 draw(embedding, options.plot)
             if options.html is not None:
                 write_page(embedding, options.html)
+    if checkpoint is not None:
+        checkpoint.remove()
     if first and options.json:
         print(json.dumps(_summary(options, shape, tsne, processes), default=str))
+
+
+def _fit(tsne: TSNE, options: argparse.Namespace, processes: Processes) -> SharedCheckpoint | None:
+    """Fit, kept in a folder if that was asked for."""
+    folder = options.checkpoint
+    try:
+        with blaming_parameters(options):
+            if folder is None:
+                tsne.fit(options.data)
+                return None
+            return fit_with_checkpoint(
+                tsne,
+                options.data,
+                folder,
+                every=options.checkpoint_every,
+                resume=options.resume,
+            )
+    except KeyboardInterrupt:
+        if folder is not None and folder.exists() and processes.rank == 0:
+            note(f"--resume goes on from {folder}")
+        raise
 
 
 def _summary(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy.typing as npt
 
 from acctsne.affinities.affinities import Affinities
+from acctsne.affinities.forms import Conditional, Matrix
 from acctsne.distributed.processes import Processes
 from acctsne.embedding.embedding import Callback, Embedding
 from acctsne.forces.engine import Engine
@@ -25,25 +26,44 @@ class SharedEmbedding(Embedding):
         processes: Processes,
     ) -> "SharedEmbedding":
         """Take own rows of the affinities, and all of the layout."""
+        # They are not kept: edges move to the owners of their points, which takes as much memory.
+        return cls._made(affinities._P, layout, engine, threads, processes)
+
+    @classmethod
+    def restored(
+        cls,
+        own: Conditional,
+        engine: Engine,
+        state: dict[str, Any],
+        threads: int,
+        processes: Processes,
+    ) -> "SharedEmbedding":
+        """Go on from the state of all rows, with the affinities of own rows."""
+        embedding = cls._made(own, state["points"], engine, threads, processes)
+        with processes.agreeing():
+            embedding._optimizer.restore(**state)
+        return embedding
+
+    @classmethod
+    def _made(
+        cls,
+        own: Conditional | Matrix,
+        layout: npt.NDArray[Any],
+        engine: Engine,
+        threads: int,
+        processes: Processes,
+    ) -> "SharedEmbedding":
         embedding = cls.__new__(cls)
         embedding._processes = processes
-        embedding._begin(affinities, layout, engine, threads)
-        # Before edges move to the owners of their points, which takes as much memory.
-        embedding._release_affinities()
+        embedding._engine = engine
+        embedding._threads = threads
+        embedding._optimizer = make_optimizer(own, layout, engine, threads, processes)
         return embedding
 
     _processes: Processes
 
-    def _begin(
-        self, affinities: Affinities, layout: npt.NDArray[Any], engine: Engine, threads: int
-    ) -> None:
-        self.affinities = affinities
-        self._engine = engine
-        self._threads = threads
-        self._optimizer = make_optimizer(affinities._P, layout, engine, threads, self._processes)
-
     def _release_affinities(self) -> None:
-        self.__dict__.pop("affinities", None)
+        """Do nothing: they are not here."""
 
     def _run(self, *phase: Any, log: bool = False, **how: Any) -> str:
         # What the first process logs, all must help to compute.

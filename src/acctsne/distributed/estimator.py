@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from acctsne import estimator
 from acctsne.affinities.affinities import Affinities
+from acctsne.distributed.checkpoint import SharedCheckpoint
 from acctsne.distributed.embedding import OnFirstProcess, SharedEmbedding
 from acctsne.distributed.neighbors import find_neighbors, principal_components
 from acctsne.distributed.processes import Processes
@@ -39,7 +41,7 @@ class TSNE(estimator.TSNE):
 
     On more than one process, these are refused: `init="spectral"` and `"multilevel"`,
     `method="exact"`, metrics other than euclidean, sqeuclidean, cosine and correlation, sparse
-    data, `fixed` samples, :meth:`transform`, :meth:`save` and checkpoints.
+    data, `fixed` samples, :meth:`transform` and :meth:`save`.
 
     Parameters
     ----------
@@ -132,12 +134,8 @@ class TSNE(estimator.TSNE):
         embedding : ndarray of shape (n_rows, n_components)
             The layout of this process's rows, of type `dtype`.
         """
-        self._processes = Processes(self.comm)
-        with self._processes.ending_together():
-            if self._processes.size > 1:
-                self._check_together(fixed)
-            with self._shown_by_the_first():
-                embedding: npt.NDArray[Any] = super().fit_transform(X, fixed=fixed)
+        with self._together(fixed):
+            embedding: npt.NDArray[Any] = super().fit_transform(X, fixed=fixed)
         return embedding
 
     def gather(self) -> npt.NDArray[Any]:
@@ -154,6 +152,16 @@ class TSNE(estimator.TSNE):
         if self._processes.size == 1:
             return np.asarray(self.embedding_).copy()
         return self._processes.joined(self.embedding_, self._given_ends)
+
+    @contextmanager
+    def _together(self, fixed: Any = None) -> Iterator[None]:
+        """Check parameters, then let all processes end by an error if one does."""
+        self._processes = Processes(self.comm)
+        with self._processes.ending_together():
+            if self._processes.size > 1:
+                self._check_together(fixed)
+            with self._shown_by_the_first():
+                yield
 
     def _check_together(self, fixed: Any) -> None:
         """Check parameters, which must be the same on all processes."""
@@ -191,10 +199,11 @@ class TSNE(estimator.TSNE):
         self, X: Any, fixed: npt.ArrayLike | None = None, checkpoint: Checkpoint | None = None
     ) -> npt.NDArray[Any]:
         if self._processes.size == 1:
-            return super()._fit(read_rows(X) if isinstance(X, str | os.PathLike) else X, fixed)
+            rows = read_rows(X) if isinstance(X, str | os.PathLike) else X
+            return super()._fit(rows, fixed, checkpoint)
         self.__dict__.pop("embedding_", None)  # an earlier fit's
         try:
-            super()._fit(X, fixed)
+            super()._fit(X, fixed, checkpoint)
         finally:
             if hasattr(self, "embedding_"):
                 begin, end = [0, *self._given_ends][self._processes.rank :][:2]
@@ -313,6 +322,20 @@ class TSNE(estimator.TSNE):
         raise NotImplementedError(
             "an estimator of several processes cannot be saved yet; save what gather() returns"
         )
+
+
+def fit_with_checkpoint(
+    tsne: TSNE, X: Any, path: Path, *, every: int, resume: bool
+) -> SharedCheckpoint:
+    """Fit an estimator, kept in a folder now and then, from where that says if it is resumed.
+
+    Every process calls it. Returns the checkpoint, which can be removed when the map is safe.
+    """
+    with tsne._together():
+        tsne._validate_params()
+        checkpoint = SharedCheckpoint(path, every, resume, tsne._processes)
+        tsne._fit(X, checkpoint=checkpoint)
+    return checkpoint
 
 
 class _CountingTimer(StageTimer):

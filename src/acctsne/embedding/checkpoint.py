@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from acctsne.affinities.affinities import Affinities
 from acctsne.embedding.descent import Descent
 from acctsne.embedding.embedding import Embedding
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
@@ -18,7 +19,11 @@ from acctsne.runtime.progress import logger
 ARCHIVE_KIND = "checkpoint"
 
 # Parameters that change what is seen of a fit, not the map.
-NOT_OF_THE_MAP = ("callback", "callback_every", "n_jobs", "verbose")
+NOT_OF_THE_MAP = ("callback", "callback_every", "comm", "n_jobs", "verbose")
+
+
+class OtherFit(ValueError):  # noqa: N818
+    """What was kept belongs to another fit."""
 
 
 class Checkpoint:
@@ -34,6 +39,9 @@ class Checkpoint:
         Go on from the file if it is there.
     """
 
+    # Whether the embedding must hold its affinities for as long as it is to be kept.
+    needs_affinities = True
+
     def __init__(self, path: Path, every: int, resume: bool) -> None:
         self.path = path
         self.every = every
@@ -45,56 +53,85 @@ class Checkpoint:
 
         Raises ValueError if it is of other data or parameters, in whose map it would not end.
         """
-        of_the_map = {
-            name: _plain(value) for name, value in parameters.items() if name not in NOT_OF_THE_MAP
-        }
-        of_the_map["dtype"] = np.dtype(parameters["dtype"]).name
-        self._identity = {"data": fingerprint(X), "parameters": of_the_map}
-        if not (self._resume and self.path.exists()):
+        self._identity = self._identity_of(X, of_the_map(parameters))
+        if not (self._resume and self.exists()):
             return None
-        contents = read_archive(self.path, ARCHIVE_KIND)
-        with incomplete(self.path):
-            identity = contents.part("of")
-            kept = {
-                "data": identity.setting("data", str),
-                "parameters": identity.setting("parameters", dict),
-            }
-            descent = Descent(
-                Embedding._from_archive(contents, threads),
-                float(contents.setting("recall", float, int)),
-                contents.setting("tangled", bool),
-                contents.setting("phase", int),
-                _watch(contents),
-            )
-        self._check_identity(kept)
+        descent = self._read(threads)
         logger.info("going on from %s after %d iterations", self.path, descent.embedding.n_iter)
         return descent
+
+    def keep_affinities(self, P: Affinities) -> None:
+        """Note the affinities of a fit that begins; here they are part of its embedding."""
 
     def save(self, descent: Descent) -> None:
         """Write the file; the one before stays until all is written."""
         settings, arrays = descent.embedding._to_archive()
-        settings |= {
+        settings |= self._described(descent)
+        write_archive(self.path, ARCHIVE_KIND, settings, arrays)
+
+    def exists(self) -> bool:
+        """Say whether there is something to go on from."""
+        return self.path.exists()
+
+    def remove(self) -> None:
+        """Remove what is no longer needed."""
+        self.path.unlink(missing_ok=True)
+
+    def _identity_of(self, X: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+        return {"data": fingerprint(X), "parameters": parameters}
+
+    def _read(self, threads: int) -> Descent:
+        contents = read_archive(self.path, ARCHIVE_KIND)
+        self._check_identity(contents, self.path)
+        with incomplete(self.path):
+            return descent_of(contents, Embedding._from_archive(contents, threads))
+
+    def _described(self, descent: Descent) -> dict[str, Any]:
+        """Return what is kept beside the embedding."""
+        return {
             "of": self._identity,
             "recall": descent.recall,
             "tangled": descent.tangled,
             "phase": descent.phase,
             "watch": descent.watch and asdict(descent.watch),
         }
-        write_archive(self.path, ARCHIVE_KIND, settings, arrays)
 
-    def _check_identity(self, kept: dict[str, Any]) -> None:
-        if kept["data"] != self._identity["data"]:
-            raise ValueError(
-                f"{self.path} is of a fit to other data; give the same data, or remove the file to "
-                "begin anew"
+    def _check_identity(self, contents: Contents, path: Path) -> None:
+        """Refuse what was kept of a fit to other data or with other parameters."""
+        with incomplete(path):
+            kept = contents.part("of")
+            data, before = kept.setting("data", str), kept.setting("parameters", dict)
+        if data != self._identity["data"]:
+            raise OtherFit(
+                f"{self.path} is of a fit to other data; give the same data, or remove it to begin "
+                "anew"
             )
-        now, before = self._identity["parameters"], kept["parameters"]
+        now = self._identity["parameters"]
         for name in sorted({*now, *before}):
             if now.get(name) != before.get(name):
-                raise ValueError(
+                raise OtherFit(
                     f"{self.path} is of a fit with {name}={before.get(name)!r}, and now it is "
-                    f"{now.get(name)!r}; give the same value, or remove the file to begin anew"
+                    f"{now.get(name)!r}; give the same value, or remove it to begin anew"
                 )
+
+
+def of_the_map(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that a map depends on, as what JSON gives back unchanged."""
+    chosen = {
+        name: _plain(value) for name, value in parameters.items() if name not in NOT_OF_THE_MAP
+    }
+    return {**chosen, "dtype": np.dtype(parameters["dtype"]).name}
+
+
+def descent_of(contents: Contents, embedding: Embedding) -> Descent:
+    """Put together a descent from what `_described` kept; ValueError if it is damaged."""
+    return Descent(
+        embedding,
+        float(contents.setting("recall", float, int)),
+        contents.setting("tangled", bool),
+        contents.setting("phase", int),
+        _watch(contents),
+    )
 
 
 def _watch(contents: Contents) -> Watch | None:

@@ -488,14 +488,8 @@ class Embedding:
     def _from_archive(cls, contents: Contents, threads: int) -> "Embedding":
         affinities = Affinities._from_archive(contents.part("affinities"), threads)
         state = read_state(contents.part("state"), affinities.n_samples, affinities.dtype)
-        given = contents.part("embedding").settings
-        engine_of = {**given, "n_components": state["points"].shape[1], "n_jobs": None}
-        validate_parameter_constraints(ENGINE_CONSTRAINTS, engine_of, caller_name="Embedding")
-        missing = {"method", "angle", "force_error", "dof"} - set(given)
-        if missing:
-            raise ValueError(f"it has no {sorted(missing)[0]}")
-        check_method(given["method"], engine_of["n_components"])
-        return cls._restored(affinities, Engine.of(given), state, threads)
+        engine = read_engine(contents, state["points"].shape[1])
+        return cls._restored(affinities, engine, state, threads)
 
     @classmethod
     def _restored(
@@ -538,3 +532,15 @@ class Embedding:
         return (
             f"Embedding(n_samples={n_samples}, n_components={n_components}, n_iter={self.n_iter})"
         )
+
+
+def read_engine(contents: Contents, n_components: int) -> Engine:
+    """Take from a file how forces are computed; ValueError if that cannot be."""
+    given = contents.part("embedding").settings
+    engine_of = {**given, "n_components": n_components, "n_jobs": None}
+    validate_parameter_constraints(ENGINE_CONSTRAINTS, engine_of, caller_name="Embedding")
+    missing = {"method", "angle", "force_error", "dof"} - set(given)
+    if missing:
+        raise ValueError(f"it has no {sorted(missing)[0]}")
+    check_method(given["method"], n_components)
+    return Engine.of(given)

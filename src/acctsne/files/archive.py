@@ -9,7 +9,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -102,15 +102,24 @@ def _plain_number(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is neither text nor a number")
 
 
-def read_archive(path: str | os.PathLike[str], kind: str) -> Contents:
-    """Read what write_archive wrote; ValueError, with the file named, for anything else."""
+def read_archive(
+    path: str | os.PathLike[str], kind: str, arrays: Collection[str] | None = None
+) -> Contents:
+    """Read what write_archive wrote; ValueError, with the file named, for anything else.
+
+    Of the arrays, those named, or all.
+    """
     with open(path, "rb") as file, incomplete(path):
         if not zipfile.is_zipfile(file):
             raise ValueError("it is no npz archive, or it was cut off")
         file.seek(0)
         try:
             with np.load(file, allow_pickle=False) as archive:
-                members = {name: archive[name] for name in archive.files}
+                members = {
+                    name: archive[name]
+                    for name in archive.files
+                    if arrays is None or name in arrays or name == "header"
+                }
             header = json.loads(str(members.pop("header", "null")))
         except DAMAGE as error:
             raise ValueError(str(error)) from error
