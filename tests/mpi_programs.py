@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 
 import acctsne
 from acctsne.affinities.similarity import Similarity
-from acctsne.distributed import TSNE
+from acctsne.distributed import TSNE, checkpoint
 from acctsne.distributed.estimator import fit_with_checkpoint
 
 COMM = MPI.COMM_WORLD
@@ -220,23 +220,24 @@ def some(processes: int) -> Iterator[Any]:
 
 def checkpoints() -> None:
     """Go on with another number of processes, again and again."""
+    checkpoint.PIECE_ROWS = 1000  # so that rows of a process lie in several, and share some
     kept = Kept()
     folder = Path("fit")
-    with some(3) as comm:
+    with some(2) as comm:
         if comm:
             kept.cut_off(comm, folder, at=50, resume=False)
             names = sorted(file.name.split("-")[0] for file in folder.iterdir())
-            assert names == ["affinities"] * 3 + ["manifest"] * 2 + ["state"] * 6, names
-    for processes, at in ((1, 70), (2, 90), (4, 110)):
+            assert names == ["affinities"] * 2 + ["manifest"] * 2 + ["state"] * 4, names
+    for processes, at in ((1, 70), (4, 110)):
         with some(processes) as comm:
             if comm:
                 copy = kept.copied(comm, folder)
                 kept.cut_off(comm, copy, at=at, resume=True)
                 kept.check_resumed(comm, copy)
-    with some(2) as comm:
+    with some(3) as comm:
         if comm:
             kept.cut_off(comm, folder, at=90, resume=True)
-    with some(3) as comm:
+    with some(2) as comm:
         if comm:
             kept.check_resumed(comm, folder)
 
