@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 
 import acctsne
 from acctsne.affinities.similarity import Similarity
-from acctsne.distributed import TSNE, checkpoint
+from acctsne.distributed import TSNE, checkpoint, transform
 from acctsne.distributed.estimator import fit_with_checkpoint
 
 COMM = MPI.COMM_WORLD
@@ -138,11 +138,70 @@ def errors() -> None:
     # After all that, they still work together, and a callback ends a fit for all.
     tsne = TSNE(max_iter=250, perplexity=5, callback=lambda *_: True).fit(mine)
     assert tsne.n_iter_ == 49
-    try:
-        tsne.transform(mine)
-    except NotImplementedError:
-        return
-    raise AssertionError("transform was not refused")
+    # New samples, too, are everybody's.
+    assert f"rank {last}: Input X contains NaN" in said_by_all(lambda: tsne.transform(bad))
+    assert "5 features" in said_by_all(lambda: tsne.transform(clusters(3, 5)))
+    found = said_by_all(lambda: tsne.save("absent/map.npz"))
+    assert "rank 0: " in found, found
+    assert "absent/map.npz cannot be written: No such file" in found, found
+
+
+def new_points() -> None:
+    """Place samples that some processes have, by data that others have."""
+    transform.ROUND_ROWS = 200
+    new = clusters(1000, 8)[::3] + np.float32(0.25)
+    ends = [len(new) // 2, len(new) // 2, len(new)]
+    asked = slice([0, *ends][RANK], ends[RANK])
+    for metric, dtype, n_samples in (
+        ("euclidean", np.float64, 8500),
+        ("cosine", np.float32, 8500),
+        ("correlation", np.float32, 4100),
+    ):
+        X = clusters(n_samples, 8, dtype)
+        X[4090:4100] = X[100:110]  # of which the first counts
+        mixed = new.astype(dtype)
+        mixed[3], mixed[-3:] = X[3000], X[-3:]
+        mixed[5] = X[105]
+        if metric == "cosine":
+            X[17] = mixed[7] = mixed[-1] = 0
+        how: dict[str, Any] = {
+            "metric": metric,
+            "perplexity": 5,
+            "random_state": 0,
+            "callback": stop,
+        }
+        mine = X[part(X)]
+        tsne = TSNE(**how).fit(mine)
+        placed = tsne.transform(mixed[asked])
+        alone = acctsne.TSNE(**how).fit(X)
+        expected = alone.transform(mixed)
+        assert placed.dtype == expected.dtype
+        assert np.array_equal(placed, expected[asked])
+        assert np.array_equal(expected[[3, 5]], alone.embedding_[[3000, 105]])
+        # By one process and by all, from one file.
+        tsne.save("fit.npz")
+        loaded = acctsne.TSNE.load("fit.npz")
+        assert np.array_equal(loaded.embedding_, alone.embedding_)
+        assert loaded.kl_divergence_ == alone.kl_divergence_
+        assert np.array_equal(loaded.transform(mixed[:20]), expected[:20])
+        together = TSNE.load("fit.npz")
+        assert np.array_equal(together.gather(), alone.embedding_)
+        assert np.array_equal(together.transform(mixed[asked]), expected[asked])
+        together.save("again.npz")
+        if RANK == 0:
+            assert_same_arrays("fit.npz", "again.npz")
+
+
+def assert_same_arrays(one: str, other: str) -> None:
+    with np.load(one) as first, np.load(other) as second:
+        assert sorted(first) == sorted(second)
+        for name in first:
+            if name != "header":
+                assert np.array_equal(first[name], second[name]), name
+
+
+def stop(*_: Any) -> bool:
+    return True
 
 
 class Kept:
@@ -353,6 +412,7 @@ if __name__ == "__main__":
         "unforeseen": unforeseen,
         "interrupted": interrupted,
         "checkpoints": checkpoints,
+        "new_points": new_points,
         "damaged_checkpoints": damaged_checkpoints,
     }[sys.argv[1]]
     try:

@@ -87,6 +87,10 @@ def test_damaged_checkpoints_and_a_full_disk(tmp_path: Path) -> None:
     check_content("damaged_checkpoints", 2, tmp_path)
 
 
+def test_new_points_and_files(tmp_path: Path) -> None:
+    check_content("new_points", 3, tmp_path)
+
+
 def test_they_are_interrupted_together(tmp_path: Path) -> None:
     check_content("interrupted", 2, tmp_path)
 
@@ -112,7 +116,8 @@ class TestCommandLine:
     def test_embed(self, tmp_path: Path) -> None:
         X = np.random.default_rng(0).normal(size=(5000, 6)).astype(np.float32)
         np.save(tmp_path / "data.npy", X)
-        arguments = ["-o", "map.npy", "--max-iter", "250", "--perplexity", "5", "--json"]
+        arguments = ["-o", "map.npy", "--map", "fit.npz", "--max-iter", "250"]
+        arguments += ["--perplexity", "5", "--json"]
         ended = mpiexec(
             2, sys.executable, "-m", "acctsne", "embed", "data.npy", *arguments, cwd=tmp_path
         )
@@ -121,6 +126,7 @@ class TestCommandLine:
         assert ended.stderr.count("5000 samples, 6 features, 2 processes") == 1
         expected = acctsne.TSNE(max_iter=250, perplexity=5).fit_transform(X)
         assert np.array_equal(np.load(tmp_path / "map.npy"), expected)
+        assert np.array_equal(acctsne.TSNE.load(tmp_path / "fit.npz").transform(X), expected)
 
     def test_a_killed_process_ends_all_and_one_goes_on(self, tmp_path: Path) -> None:
         X = np.random.default_rng(0).normal(size=(5000, 6)).astype(np.float32)
@@ -152,7 +158,7 @@ class TestCommandLine:
         refused = run(*kept)
         assert refused.returncode == 1
         assert "fit: exists, from a fit that did not end" in refused.stderr
-        assert "--map cannot be used with fit" in run(*kept, "--resume", "--map", "m.npz").stderr
+        assert "--labels cannot be used with fit" in run(*kept, "--resume", "--labels", "y").stderr
         resumed = run(*kept, "--resume")
         assert resumed.returncode == 0, resumed.stderr
         assert not (tmp_path / "fit").exists()  # done with

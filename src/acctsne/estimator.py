@@ -654,6 +654,13 @@ class TSNE(
                 "this TSNE was fitted to an Affinities, without data that new samples could be "
                 "compared with; fit it to data, or use Embedding.transform with their neighbours"
             )
+        new = self._new_samples(X)
+        with shown_log(self.verbose):
+            fitted = FittedMap(self._fit_X, self.embedding_, *self._how_searched())
+            return fitted.place(new, effective_threads(self.n_jobs), self.verbose)
+
+    def _new_samples(self, X: Any, least: int = 1) -> Any:
+        """Check samples that are to be placed."""
         check_sparse(X)
         with np.errstate(over="ignore", invalid="ignore"):
             new = validate_data(
@@ -661,21 +668,17 @@ class TSNE(
                 X,
                 reset=False,
                 accept_sparse="csr",
+                ensure_min_samples=least,
                 dtype=[computed_dtype(self._fit_X)],
                 order="C",
             )
+        return check_new_samples(new, self._fit_X, self.metric)
+
+    def _how_searched(self) -> tuple[Any, dict[str, Any] | None, Engine, Frame | None]:
+        """Return what a FittedMap has beside data and positions."""
         metric, frame = self._fit_frame or (None, None)
-        fitted = FittedMap(
-            self._fit_X,
-            self.embedding_,
-            self.metric,
-            self.metric_params,
-            Engine.of(self.get_params(deep=False)),
-            frame if metric == self.metric else None,
-        )
-        new = check_new_samples(new, self._fit_X, self.metric)
-        with shown_log(self.verbose):
-            return fitted.place(new, effective_threads(self.n_jobs), self.verbose)
+        engine = Engine.of(self.get_params(deep=False))
+        return self.metric, self.metric_params, engine, frame if metric == self.metric else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file: parameters, data and map.
@@ -701,12 +704,18 @@ class TSNE(
         True
         """
         check_is_fitted(self, "embedding_")
+        self._write(path, self.get_params(deep=False), self.embedding_, self._fit_X)
+
+    def _write(
+        self,
+        path: str | os.PathLike[str],
+        parameters: dict[str, Any],
+        embedding: npt.NDArray[Any],
+        X: Any,
+    ) -> None:
         attributes = {name: getattr(self, name) for name in PLAIN_ATTRIBUTES if hasattr(self, name)}
         names = getattr(self, "feature_names_in_", None)
-        fitted = FittedEstimator(
-            self.get_params(deep=False), attributes, self.embedding_, self._fit_X, names
-        )
-        write_estimator(path, fitted)
+        write_estimator(path, FittedEstimator(parameters, attributes, embedding, X, names))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "TSNE":

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
 
-from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
+from acctsne.files.archive import Contents, RowsInParts, incomplete, read_archive, write_archive
 from acctsne.runtime.checks import check_sparse
 
 ARCHIVE_KIND = "tsne"
@@ -28,7 +28,7 @@ class FittedEstimator:
 def write_estimator(path: str | os.PathLike[str], fitted: FittedEstimator) -> None:
     """Write a fitted estimator."""
     parameters = dict(fitted.parameters)
-    arrays: dict[str, npt.NDArray[Any]] = {"embedding": fitted.embedding}
+    arrays: dict[str, npt.NDArray[Any] | RowsInParts] = {"embedding": fitted.embedding}
     parameters["dtype"] = np.dtype(parameters["dtype"]).name
     # What serves a fit alone need not be kept.
     parameters["callback"] = None

@@ -25,7 +25,6 @@ REFUSED = (
     "drop",
     "header",
     "movie",
-    "map",
     "write_neighbors",
     "keep_partial",
 )
@@ -91,6 +90,8 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
                 draw(embedding, options.plot)
             if options.html is not None:
                 write_page(embedding, options.html)
+    if options.map is not None:
+        tsne.save(options.map)
     if checkpoint is not None:
         checkpoint.remove()
     if first and options.json:
@@ -121,7 +122,7 @@ def _fit(tsne: TSNE, options: argparse.Namespace, processes: Processes) -> Share
 def _summary(
     options: argparse.Namespace, shape: tuple[int, ...], tsne: TSNE, processes: Processes
 ) -> dict[str, Any]:
-    files = [options.output, options.plot, options.html]
+    files = [options.output, options.map, options.plot, options.html]
     return {
         "data": str(options.data),
         "n_samples": shape[0],

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,14 +19,20 @@ from acctsne.distributed.embedding import OnFirstProcess, SharedEmbedding
 from acctsne.distributed.neighbors import find_neighbors, principal_components
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows, read_rows, share_rows
+from acctsne.distributed.transform import SharedMap
 from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.embedding.descent import Descent
 from acctsne.embedding.embedding import Callback, Embedding
+from acctsne.files.archive import RowsInParts
 from acctsne.init.layouts import INITIAL_STD, finished, separate_coincident
 from acctsne.neighbors.metrics import native_metric
 from acctsne.neighbors.records import Neighbors
 from acctsne.problem import Problem, Samples, check_parameters, problem_of_data
-from acctsne.runtime.progress import StageTimer
+from acctsne.runtime.progress import StageTimer, shown_log
+from acctsne.runtime.threads import effective_threads
+
+# Rows of data that are sent at a time to be written to a file.
+SAVED_ROWS = 2**14
 
 # Parameters that processes may have each its own of.
 OWN_PARAMETERS = ("comm", "n_jobs", "verbose", "callback", "init", "random_state", "metric_params")
@@ -41,7 +48,7 @@ class TSNE(estimator.TSNE):
 
     On more than one process, these are refused: `init="spectral"` and `"multilevel"`,
     `method="exact"`, metrics other than euclidean, sqeuclidean, cosine and correlation, sparse
-    data, `fixed` samples, :meth:`transform` and :meth:`save`.
+    data and `fixed` samples.
 
     Parameters
     ----------
@@ -304,23 +311,115 @@ class TSNE(estimator.TSNE):
             )
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Place samples into a map that one process has made; several refuse."""
+        """Place samples into the map, where one process would place them.
+
+        Every process must call it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features)
+            New samples of this process, any number of them, none too.
+
+        Returns
+        -------
+        positions : ndarray of shape (n_new, n_components)
+            Their places.
+        """
         check_is_fitted(self, "embedding_")
         if self._processes.size == 1:
             return super().transform(X)
-        raise NotImplementedError(
-            "new samples cannot be placed by several processes yet; gather() the map and use "
-            "acctsne.Embedding.transform with their neighbours"
-        )
+        with self._processes.ending_together(), self._shown_by_the_first():
+            with self._processes.agreeing():
+                new = self._new_samples(X, least=0)
+            searched = self._how_searched()
+            fitted = SharedMap(self._fit_X, self.gather(), *searched, self._processes)
+            threads = self._processes.threads_each() if self.n_jobs is None else self.n_jobs
+            with shown_log(self.verbose):
+                return fitted.place(new, effective_threads(threads), self.verbose)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the estimator of one process to a file; several refuse."""
+        """Write the fitted estimator to one file, which :meth:`acctsne.TSNE.load` reads, too.
+
+        Every process must call it; the first one writes.
+
+        Parameters
+        ----------
+        path : path-like
+            As of :meth:`acctsne.TSNE.save`.
+        """
         check_is_fitted(self, "embedding_")
-        if self._processes.size == 1:
-            super().save(path)
-            return
-        raise NotImplementedError(
-            "an estimator of several processes cannot be saved yet; save what gather() returns"
+        parameters = self.get_params(deep=False)
+        del parameters["comm"]
+        with self._processes.ending_together():
+            alone = self._processes.size == 1
+            X = None if alone else self._fit_X
+            embedding = self.gather()
+            if isinstance(self.init, np.ndarray) and not alone:
+                parameters["init"] = self._processes.joined(self.init, self._given_ends)
+            if X is None:
+                self._write(path, parameters, embedding, self._fit_X)
+                return
+            blocks = self._processes.to_first(X.own, SAVED_ROWS)
+            with self._processes.agreeing():
+                try:
+                    if self._processes.rank == 0:
+                        rows = RowsInParts(X.shape, X.dtype, blocks)
+                        self._write(path, parameters, embedding, rows)
+                finally:
+                    # What the others send, to whatever end; they send it here.
+                    for _ in blocks:
+                        pass
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], comm: Any = None) -> "TSNE":
+        """Read a fitted estimator that :meth:`save`, or that of :class:`acctsne.TSNE`, wrote.
+
+        Every process must call it, and reads all of the file to keep its rows.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        comm : mpi4py.MPI.Comm, default=None
+            The processes that call it; None for all.
+
+        Returns
+        -------
+        tsne : TSNE
+            Ready to :meth:`transform`. `embedding_` has the places of the rows that this process
+            owns.
+        """
+        processes = Processes(comm)
+        with processes.ending_together():
+            with processes.agreeing():
+                tsne = super().load(path)
+                assert isinstance(tsne, TSNE)
+                if processes.size > 1:
+                    _refuse_unsupported(tsne.get_params(deep=False), None)
+                    _check_data(tsne._fit_X)
+            tsne.comm, tsne._processes = comm, processes
+            if processes.size > 1:
+                tsne._keep_own_rows()
+        return tsne
+
+    def _keep_own_rows(self) -> None:
+        """Forget those rows of a whole estimator that other processes own."""
+        n_samples = len(self.embedding_)
+        own = self._processes.own_rows(n_samples)
+        ends = [self._processes.own_rows(n_samples, r).stop for r in range(self._processes.size)]
+        whole: Any = self._fit_X
+        self._fit_X = SharedRows(whole[own].copy(), n_samples, ends, None)
+        self._given_ends = ends
+        self.embedding_ = self.embedding_[own].copy()
+        if isinstance(self.init, np.ndarray):
+            self.init = self.init[own].copy()
+
+
+def _check_data(X: Any) -> None:
+    if X is None or issparse(X):
+        raise TypeError(
+            "several processes place samples by dense data; this file has "
+            f"{'no data' if X is None else 'sparse data'}. Load it with acctsne.TSNE"
         )
 
 

@@ -55,7 +55,7 @@ def _search(
 ) -> Neighbors:
     own, n_samples, threads = form.data, rows.n_samples, settings.threads
     mode = chosen_mode(settings.mode, n_samples, own.shape[1])
-    frame = _shared_frame(own, n_samples, settings, mode, processes)
+    frame = shared_frame(own, n_samples, settings, mode, processes)
     projection = frame.project(own, threads)
     components = None
     if has_components(frame, settings.n_components):
@@ -87,7 +87,7 @@ def _search(
     return Neighbors(indices, squares, frame.scale, mode, recall, frame, components, n_samples)
 
 
-def _shared_frame(
+def shared_frame(
     own: npt.NDArray[Any], n_samples: int, settings: SearchSettings, mode: str, processes: Processes
 ) -> Frame:
     """Find the frame of all rows: the first process does, from rows of all."""

@@ -134,6 +134,24 @@ class Processes:
             self.gather(rows.reshape(-1).view(np.uint8), [end * row_bytes for end in ends])
         return rows
 
+    def to_first(self, own: npt.NDArray[Any], rows: int) -> Iterator[npt.NDArray[Any]]:
+        """Give the first process the rows of all in their order, so many at a time."""
+        counts = self.allgather(len(own))
+        if self.rank > 0:
+            for begin in range(0, len(own), rows):
+                piece = np.ascontiguousarray(own[begin : begin + rows])
+                with self._counted(piece.nbytes):
+                    self._comm.Send([piece.view(np.uint8), self._mpi.BYTE], dest=0)
+            return
+        for rank, count in enumerate(counts):
+            for begin in range(0, count, rows):
+                piece = own[begin : begin + rows]
+                if rank > 0:
+                    piece = np.empty((min(rows, count - begin), *own.shape[1:]), dtype=own.dtype)
+                    with self._counted(0):
+                        self._comm.Recv([piece.view(np.uint8), self._mpi.BYTE], source=rank)
+                yield piece
+
     def allgather(self, value: Any) -> list[Any]:
         """Collect a small value of each process."""
         with self._counted(0):

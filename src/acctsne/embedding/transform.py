@@ -30,6 +30,10 @@ PLACEMENT = Phase(
     max_step=0.25,
 )
 
+# An equal row is at distance zero, or, after normalisation, at one that rounding explains: this
+# part of the farthest neighbour's at most.
+NEAR = 1e-5
+
 
 @dataclass(frozen=True)
 class FittedMap:
@@ -44,8 +48,7 @@ class FittedMap:
 
     def place(self, X_new: Any, threads: int, verbose: int) -> npt.NDArray[Any]:
         """Place checked samples."""
-        indices, distances = self._neighbors(X_new, threads, verbose)
-        known = known_rows(self.X, X_new, indices, distances, self.metric)
+        indices, distances, known = self._search(X_new, threads, verbose)
         placed = np.empty((len(indices), self.positions.shape[1]), self.positions.dtype)
         placed[known >= 0] = self.positions[known[known >= 0]]
         unknown = np.flatnonzero(known < 0)
@@ -55,11 +58,21 @@ class FittedMap:
             )
         return placed
 
+    def _search(
+        self, X_new: Any, threads: int, verbose: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Find the nearest samples of the map, and which one a new row equals."""
+        indices, distances = self._neighbors(X_new, threads, verbose)
+        return indices, distances, known_rows(self.X, X_new, indices, distances, self.metric)
+
+    def _n_neighbors(self) -> int:
+        return min(N_NEIGHBORS, len(self.positions))
+
     def _neighbors(
         self, X_new: Any, threads: int, verbose: int
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Find the nearest samples of the map; X_new are distances if precomputed."""
-        n_neighbors = min(N_NEIGHBORS, len(self.positions))
+        n_neighbors = self._n_neighbors()
         if isinstance(self.metric, str) and self.metric == "precomputed":
             order = np.argsort(X_new, axis=1, kind="stable")[:, :n_neighbors]
             return order.astype(np.int32), np.take_along_axis(X_new, order, axis=1)
@@ -138,8 +151,7 @@ def known_rows(
     if metric == "precomputed":
         return np.where(distances[:, 0] == 0, indices[:, 0].astype(np.int64), -1)
     known = np.full(X_new.shape[0], -1, dtype=np.int64)
-    # An equal row is at distance zero, or, after normalisation, at one that rounding explains.
-    near = distances <= 1e-5 * distances[:, -1:]
+    near = distances <= NEAR * distances[:, -1:]
     for column in range(indices.shape[1]):
         rows = np.flatnonzero(near[:, column])
         if not len(rows):

@@ -9,8 +9,9 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,17 +84,46 @@ class Contents:
         return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
 
 
+@dataclass(frozen=True)
+class RowsInParts:
+    """An array that is not in one place: its rows come block by block."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    blocks: Iterable[npt.NDArray[Any]]
+
+    def write(self, archive: zipfile.ZipFile, name: str) -> None:
+        """Write it to an archive as numpy would."""
+        form = np.lib.format
+        header = {
+            "descr": form.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": self.shape,
+        }
+        with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+            form.write_array_header_1_0(member, header)
+            for block in self.blocks:
+                member.write(np.ascontiguousarray(block).data)
+
+
 def write_archive(
     path: str | os.PathLike[str],
     kind: str,
     settings: Mapping[str, Any],
-    arrays: Mapping[str, npt.NDArray[Any]],
+    arrays: Mapping[str, npt.NDArray[Any] | RowsInParts],
 ) -> None:
     """Write arrays and JSON settings; whatever was at `path` stays until all is written."""
     header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "settings": settings}
     header_json = np.array(json.dumps(header, default=_plain_number))
-    with replacing(Path(path)) as beside, beside.open("wb") as file:
-        np.savez(file, allow_pickle=False, header=header_json, **arrays)
+    whole = {name: one for name, one in arrays.items() if isinstance(one, np.ndarray)}
+    with replacing(Path(path)) as beside:
+        with beside.open("wb") as file:
+            np.savez(file, allow_pickle=False, header=header_json, **whole)
+        parts = {name: one for name, one in arrays.items() if isinstance(one, RowsInParts)}
+        if parts:
+            with zipfile.ZipFile(beside, "a") as archive:
+                for name, rows in parts.items():
+                    rows.write(archive, name)
 
 
 def _plain_number(value: Any) -> Any:
