@@ -103,7 +103,7 @@ def said_by_all(function: Callable[[], Any], comm: Any = COMM) -> str:
     said = ""
     try:
         function()
-    except (ValueError, TypeError, ZeroDivisionError, OSError) as error:
+    except (Exception, KeyboardInterrupt) as error:
         said = f"{type(error).__name__}: {error}"
     everyone = comm.allgather(said)
     assert len(set(everyone)) == 1, everyone
@@ -369,7 +369,25 @@ def damaged_checkpoints() -> None:
     if RANK == 1:
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    # Then its memory is.
+    write = getattr(checkpoint, "write_archive")  # noqa: B009
+    if RANK == 1:
+        setattr(checkpoint, "write_archive", no_room)  # noqa: B010
+    found = said_by_all(lambda: kept.fit(COMM, folder))
+    assert found == "MemoryError: rank 1: no room", found
+    setattr(checkpoint, "write_archive", write)  # noqa: B010
+    # Then somebody presses Ctrl-C there.
+    others = COMM.allgather(os.getpid())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    found = said_by_all(
+        lambda: kept.fit(COMM, folder, callback=lambda *_: os.kill(others[1], signal.SIGINT))
+    )
+    assert found == "KeyboardInterrupt: ", found
     kept.check_resumed(COMM, folder)
+
+
+def no_room(*_: Any) -> Any:
+    raise MemoryError("no room")
 
 
 def unforeseen() -> None:

@@ -83,7 +83,7 @@ def test_any_number_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     check_content("checkpoints", 4, tmp_path)
 
 
-def test_damaged_checkpoints_and_a_full_disk(tmp_path: Path) -> None:
+def test_damaged_checkpoints_and_failing_processes(tmp_path: Path) -> None:
     check_content("damaged_checkpoints", 2, tmp_path)
 
 
