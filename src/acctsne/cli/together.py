@@ -81,7 +81,7 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
     if isinstance(parameters.get("init"), np.ndarray):
         parameters["init"] = parameters["init"][processes.own_rows(shape[0])]
     tsne = TSNE(**parameters, verbose=int(not options.quiet))
-    checkpoint = _fit(tsne, options, processes)
+    checkpoint = _fit(tsne, options.data, options, processes)
     embedding = tsne.gather()
     with processes.agreeing():
         if first:
@@ -98,17 +98,19 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
         print(json.dumps(_summary(options, shape, tsne, processes), default=str))
 
 
-def _fit(tsne: TSNE, options: argparse.Namespace, processes: Processes) -> SharedCheckpoint | None:
+def _fit(
+    tsne: TSNE, X: Any, options: argparse.Namespace, processes: Processes
+) -> SharedCheckpoint | None:
     """Fit, kept in a folder if that was asked for."""
     folder = options.checkpoint
     try:
         with blaming_parameters(options):
             if folder is None:
-                tsne.fit(options.data)
+                tsne.fit(X)
                 return None
             return fit_with_checkpoint(
                 tsne,
-                options.data,
+                X,
                 folder,
                 every=options.checkpoint_every,
                 resume=options.resume,
