@@ -69,6 +69,30 @@ void ThreadTeam::run(Size chunks, void* callable, Call call) {
   if (chunks <= 0) {
     return;
   }
+  if (LoopRecorder* recorder = LoopRecorder::current(); recorder != nullptr) [[unlikely]] {
+    run_recorded(*recorder, chunks, callable, call);
+  } else {
+    run_unrecorded(chunks, callable, call);
+  }
+}
+
+void ThreadTeam::run_recorded(LoopRecorder& recorder, Size chunks, void* callable, Call call) {
+  LoopRecorder::Loop loop(recorder, chunks, size());
+  if (!loop.times_chunks()) {
+    run_unrecorded(chunks, callable, call);
+    return;
+  }
+  const auto timed = [&](Size chunk, int worker) {
+    call(callable, chunk, worker);
+    loop.chunk_done();
+  };
+  run_unrecorded(chunks, const_cast<void*>(static_cast<const void*>(&timed)),
+                 [](void* body, Size chunk, int worker) {
+                   (*static_cast<decltype(timed)*>(body))(chunk, worker);
+                 });
+}
+
+void ThreadTeam::run_unrecorded(Size chunks, void* callable, Call call) {
   callable_ = callable;
   call_ = call;
   abandoned_.store(false, std::memory_order_relaxed);

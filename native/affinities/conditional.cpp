@@ -48,6 +48,7 @@ void sort_row(std::vector<Entry<Real>>& row, std::vector<Entry<Real>>& scratch, 
 template <typename Real>
 void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, Size points,
                     ThreadTeam& team) {
+  const Step step("symmetrisation");
   struct Scratch {
     std::vector<Entry<Real>> row;
     std::vector<Entry<Real>> other;
@@ -75,6 +76,7 @@ void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, S
 
 template <typename Real>
 bool is_sorted_by_column(const Conditional<Real>& conditional, Size points, ThreadTeam& team) {
+  const Step step("symmetrisation");
   std::atomic<bool> sorted{true};
   parallel_for(team, conditional.rows, kRowsPerChunk, [&](Size begin, Size end) {
     bool all = true;

@@ -170,6 +170,7 @@ struct Scratch {
 // Calls body(i, scratch) for every row; returns how often it said false.
 template <typename Body>
 Size count_failures(Size rows, ThreadTeam& team, Body&& body) {
+  const Step step("BSP");
   std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()));
   std::vector<Size> failures(static_cast<std::size_t>(chunk_count(rows, kRowsPerChunk)), Size{0});
   team.for_chunks(static_cast<Size>(failures.size()), [&](Size chunk, int worker) {

@@ -46,6 +46,7 @@ SymmetrizedRows<Real>::SymmetrizedRows(const Conditional<Real>& conditional, Thr
       blocks_(chunk_count(conditional.rows, block_columns())),
       chunk_rows_(std::max(kFewestChunkRows, chunk_count(conditional.rows, kMostChunks))),
       cursors_(static_cast<std::size_t>(conditional.rows)) {
+  const Step step("symmetrisation");
   count_edges(team);
   make_groups(std::max(group_edges, C_.rows * C_.neighbors / kParts));
   const double sum = C_.equal ? entries(team) : 2 * conditional_sum(team);
@@ -58,6 +59,7 @@ SymmetrizedRows<Real>::SymmetrizedRows(const Conditional<Real>& conditional, Thr
 template <typename Real>
 void SymmetrizedRows<Real>::for_rows(ThreadTeam& team,
                                      const typename JointRows<Real>::Visit& visit) {
+  const Step step("symmetrisation");
   if (all_kept_) {
     team.for_chunks(blocks_, [&](Size block, int worker) { visit_kept(block, visit, worker); });
     return;

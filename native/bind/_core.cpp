@@ -30,6 +30,7 @@ NB_MODULE(_core, m) {
   bind_steps(m);
   bind_optimizers(m);
   bind_quality(m);
+  bind_recording(m);
   m.def("build_info", &build_info);
   m.def(
       "rows_of",

@@ -114,6 +114,7 @@ void GridConvolution<Real>::run(ThreadTeam& team) {
 
 template <typename Real>
 void GridConvolution<Real>::compute_spectrum(ThreadTeam& team) {
+  const Step step("repulsive: spectrum");
   // In double whatever Real is: high frequencies are 1e-5 of the lowest.
   const GridKernels<double>& kernel = kernels().grid.of<double>();
   const Size half[2] = {tables_[0]->length() / 2, tables_[1]->length() / 2};

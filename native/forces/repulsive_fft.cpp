@@ -117,8 +117,9 @@ double FftRepulsion<Real, Dims>::cost(const MapView<Real>& map) const {
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
                                       StepSeconds& seconds, ThreadTeam& team) {
-  const StepTimer timer(seconds.repulsive);
+  const Step step("repulsive", seconds.repulsive);
   compute_potential(map, team);
+  const Step gathering("repulsive: gather");
   const auto gather = grid_kernels_.gather_points[Dims - 1];
   // What the far part of a point's own charge does to it, and what the others' charges lack.
   const double correction = static_cast<double>(map.count - 1) * missing_potential() -
@@ -193,6 +194,7 @@ void FftRepulsion<Real, Dims>::prepare_grids(const MapView<Real>& map, ThreadTea
 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::sort_into_strips(const Real* points, Size count, ThreadTeam& team) {
+  const Step step("repulsive: spread");
   const auto n = static_cast<std::size_t>(count);
   const auto strips = static_cast<std::size_t>(chunk_count(fine_.nodes(0), kStripColumns));
   const auto chunks = static_cast<std::size_t>(chunk_count(count, kPointsPerChunk));
@@ -231,6 +233,7 @@ void FftRepulsion<Real, Dims>::sort_into_strips(const Real* points, Size count, 
 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::spread(const Real* points, ThreadTeam& team) {
+  const Step step("repulsive: spread");
   fine_.clear(team);
   const auto kernel = grid_kernels_.spread_points[Dims - 1];
   const Size strips = static_cast<Size>(strip_starts_.size()) - 1;
@@ -272,6 +275,7 @@ void FftRepulsion<Real, Dims>::spread_in_parts(const Real* points, Size strip, S
 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::convolve(ThreadTeam& team) {
+  const Step step("repulsive: transform");
   if (has_coarse_) {
     coarsen(team);
     coarse_.run(team);

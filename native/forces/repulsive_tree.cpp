@@ -65,12 +65,12 @@ template <typename Real, int Dims>
 void TreeRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
                                        StepSeconds& seconds, ThreadTeam& team) {
   if (tree_fits(map, seconds, team)) {
-    const StepTimer timer(seconds.summarization);
+    const Step step("summarisation", seconds.summarization);
     tree_.summarize(map.points, team);
   } else {
     make_tree(map, seconds, team);
   }
-  const StepTimer timer(seconds.repulsive);
+  const Step step("repulsive", seconds.repulsive);
   z_of_rows_.assign(static_cast<std::size_t>(map.count), 0.0);
   push_groups(own, force, team);
   add_rows(z, z_of_rows_.data(), own, team);
@@ -92,7 +92,7 @@ void TreeRepulsion<Real, Dims>::keep(std::span<const Real> points, ThreadTeam& t
 template <typename Real, int Dims>
 bool TreeRepulsion<Real, Dims>::tree_fits(const MapView<Real>& map, StepSeconds& seconds,
                                           ThreadTeam& team) {
-  const StepTimer timer(seconds.tree_building);
+  const Step step("tree building", seconds.tree_building);
   const Real* points = map.points;
   const Size count = map.count;
   const Real* lower = map.lower;
@@ -135,7 +135,7 @@ void TreeRepulsion<Real, Dims>::make_tree(const MapView<Real>& map, StepSeconds&
   const Real* lower = map.lower;
   const Real* upper = map.upper;
   {
-    const StepTimer timer(seconds.tree_building);
+    const Step step("tree building", seconds.tree_building);
     built_from_.clear(); // until all is done
     tree_.build(points, count, lower, upper, team);
     const double spacing =
@@ -143,10 +143,10 @@ void TreeRepulsion<Real, Dims>::make_tree(const MapView<Real>& map, StepSeconds&
     accept_.movement = count <= kMostKept ? static_cast<Real>(kMovement * spacing) : Real(0);
   }
   {
-    const StepTimer timer(seconds.summarization);
+    const Step step("summarisation", seconds.summarization);
     tree_.summarize(points, team);
   }
-  const StepTimer timer(seconds.repulsive);
+  const Step step("repulsive", seconds.repulsive);
   find_groups();
   make_lists(team);
   // Points that are all in one place may part, and a list that is too short is made anew each time.

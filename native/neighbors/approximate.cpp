@@ -325,6 +325,7 @@ double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
 template <typename Data, typename Real>
 double approximate_neighbors(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
                              std::span<const PointId> sample, ThreadTeam& team) {
+  const Step step("neighbours");
   ApproximateSearch<Data, Real> search(request, effort, team);
   search.run(team);
   return search.recall(sample, team);

@@ -64,6 +64,7 @@ void divide(const float* coordinates, Size dims, PointId* ids, Size count) {
 }
 
 std::vector<PointId> cell_order(const float* coordinates, Size rows, Size dims, ThreadTeam& team) {
+  const Step step("neighbours: cells");
   std::vector<PointId> order(static_cast<std::size_t>(rows));
   std::iota(order.begin(), order.end(), PointId{0});
   // A few levels of cuts, each part of a level in parallel, then the parts to their end.

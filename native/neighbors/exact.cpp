@@ -163,6 +163,7 @@ private:
 
 template <typename Data, typename Real>
 void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team) {
+  const Step step("neighbours");
   const PointSet<Data>& points = request.points;
   const Cells cells(points.projection, points.rows, points.features, team);
   Search<Data, Real>(request, cells, points, cells, team).run(team);
@@ -171,6 +172,7 @@ void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& te
 template <typename Data, typename Real>
 void exact_neighbors(const NeighborsRequest<Data, Real>& request, const PointSet<Data>& queries,
                      ThreadTeam& team) {
+  const Step step("neighbours");
   const PointSet<Data>& points = request.points;
   const Cells cells(points.projection, points.rows, points.features, team);
   const Cells query_cells(queries.projection, queries.rows, queries.features, team);

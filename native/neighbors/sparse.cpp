@@ -371,12 +371,14 @@ private:
 
 template <typename Data>
 void sparse_neighbors(const SparseRequest<Data>& request, ThreadTeam& team) {
+  const Step step("neighbours");
   SparseSearch<Data>(request, team).among_themselves(team);
 }
 
 template <typename Data>
 void sparse_neighbors(const SparseRequest<Data>& request, const CsrView<Data>& queries,
                       ThreadTeam& team) {
+  const Step step("neighbours");
   const SparseRows<Data> asked(queries, request.features, request.metric, team);
   SparseSearch<Data>(request, team).of_queries(asked, team);
 }

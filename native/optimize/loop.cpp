@@ -45,6 +45,7 @@ public:
       : processes_(processes), own_(rows_of(processes.rank(), processes.size(), P.rows())),
         output_kernel_(options.output_kernel), edges_(processes), layout_(dims),
         repulsion_(dims, options) {
+    const Step step("edges");
     const std::vector<Real> given(initial, initial + P.rows() * dims);
     start_layout(layout_, times(1 / output_kernel_.unit(), given).data(), P.rows());
     forces_.attractive.resize(layout_.points.size());
@@ -148,7 +149,7 @@ public:
                       forces_.repulsive.data(), sums_, this->seconds_, team);
     sums_.gather(processes_);
     z_ = sums_.total();
-    const StepTimer timer(this->seconds_.attractive);
+    const Step step("attractive", this->seconds_.attractive);
     attractive_forces(edges_, points, layout_.dims, own_, forces_.attractive.data(), team);
     evaluated_at_ = this->iterations();
   }
@@ -157,7 +158,7 @@ public:
   // divergence is.
   double kl_divergence(ThreadTeam& team) override {
     evaluate(team);
-    const StepTimer timer(this->seconds_.kl_divergence);
+    const Step step("KL divergence", this->seconds_.kl_divergence);
     cross_entropy(edges_, layout_.points.data(), layout_.dims, own_, sums_, team);
     sums_.gather(processes_);
     return std::max(0.0, edges_.negative_entropy() + output_kernel_.exponent * sums_.total() +
@@ -221,11 +222,11 @@ private:
         iteration != relabelled_at_ &&
         std::find(std::begin(kRelabelAt), std::end(kRelabelAt), iteration) != std::end(kRelabelAt);
     if (due || relabelled_at_ < 0) {
-      const StepTimer timer(this->seconds_.relabel);
+      const Step step("relabelling", this->seconds_.relabel);
       relabel_points(team);
     }
     if (!edges_fit_) {
-      const StepTimer timer(this->seconds_.relabel);
+      const Step step("relabelling", this->seconds_.relabel);
       const ThreadTeam::Uninterrupted to_the_end(team);
       edges_.relabel(layout_.order, team);
       edges_fit_ = true;
@@ -233,6 +234,7 @@ private:
   }
 
   void relabel_points(ThreadTeam& team) {
+    const Step step("relabelling");
     exchange(layout_.updates);
     exchange(layout_.gains);
     const std::vector<PointId> order =
@@ -270,7 +272,7 @@ private:
   }
 
   double step(const Phase& phase, double part, ThreadTeam& team) {
-    const StepTimer timer(this->seconds_.update);
+    const Step step("update", this->seconds_.update);
     UpdateParameters<Real> parameters{};
     // A step in y of -learning_rate times the gradient, divided by the unit.
     const double unit = output_kernel_.unit();

@@ -9,6 +9,7 @@
 // nothing is left behind for a fork.
 #pragma once
 
+#include "acctsne/recorder.hpp"
 #include "acctsne/types.hpp"
 
 #include <atomic>
@@ -85,6 +86,8 @@ private:
   static constexpr std::chrono::milliseconds kPollInterval{50};
 
   void run(Size chunks, void* callable, Call call);
+  void run_recorded(LoopRecorder& recorder, Size chunks, void* callable, Call call);
+  void run_unrecorded(Size chunks, void* callable, Call call);
   void work_through(int worker);
   void helper_main(int worker);
   void poll_if_due();

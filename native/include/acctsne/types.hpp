@@ -1,7 +1,6 @@
-// Sizes, ids, dimensions and the step clock that every step shares.
+// Sizes, ids, dimensions and the counters of seconds that every step shares.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <type_traits>
@@ -49,20 +48,6 @@ struct StepSeconds {
   double update = 0;
   double kl_divergence = 0;
   double relabel = 0;
-};
-
-// Adds the time from its construction to its destruction to one counter.
-class StepTimer {
-public:
-  explicit StepTimer(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
-  StepTimer(const StepTimer&) = delete;
-  StepTimer& operator=(const StepTimer&) = delete;
-  ~StepTimer() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
-
-private:
-  using Clock = std::chrono::steady_clock;
-  double& seconds_;
-  Clock::time_point start_;
 };
 
 } // namespace acctsne

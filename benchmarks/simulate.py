@@ -1,0 +1,387 @@
+"""Predict how each step scales to many cores, from the loops recorded on one thread.
+
+1. What a team and memory cost is measured: wake-up, barrier, cache line, bytes a second.
+2. A whole fit is recorded on one thread, and timed on two; so are some iterations with the tree.
+3. The loops are replayed (replay.py) on 2 to 64 workers.
+
+A step whose prediction for two threads misses what was measured by more than a tenth has no figures
+for more. What cannot be measured here is assumed, and the table says so: that every further helper
+costs what the first did, and the bandwidth of a socket with many cores.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne import TSNE, Affinities, Embedding, _core
+from common import (
+    HERE,
+    Disturbance,
+    disturbance_note,
+    load_or_exit,
+    machine,
+    make_parser,
+    median,
+    number,
+    positive,
+    table,
+)
+from replay import Memory, Recording, TeamModel, replay
+
+WORKERS = (1, 2, 4, 8, 16, 32, 64)
+MEASURED = (1, 2)
+TOLERANCE = 0.1  # of a prediction for two threads
+
+# The paper's machine: 32 cores of a Xeon Platinum 8375C with 8 channels of DDR4-3200, 204.8 GB/s,
+# of which four fifths are taken to arrive.
+SOCKET_BANDWIDTH = 0.8 * 204.8e9
+# The paper's figures for 32 cores, section "Multicore scaling"; the whole fit, "End-to-end".
+PAPER_CORES = 32
+PAPER_SPEEDUP = {
+    "BSP": 17.0,
+    "tree building": 3.3,
+    "summarisation": 5.7,
+    "attractive": 28.7,
+    "repulsive": 28.1,
+    "repulsive, tree": 28.1,
+    "whole fit": 22.0,
+}
+
+GRID_STEP = 0.415  # at the default force_error (native/forces/repulsive_fft.cpp)
+
+COPIED_BYTES = 1 << 28  # far more than caches hold
+COST_LOOPS = 300
+MORE_HELPERS = 8  # than there are cores: what waking them takes is the owner's time
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the bytes of a step follow from."""
+
+    points: int
+    features: int
+    neighbors: int
+    edges: float  # entries of P
+    grid: float  # bytes of the final map's grid, which is the largest
+    iterations: int
+    real: int = 4  # bytes of a number
+    dims: int = 2
+
+    @property
+    def array(self) -> float:
+        """Bytes of an array with a number for each coordinate."""
+        return float(self.points * self.dims * self.real)
+
+
+HALF_EDGE = 4  # a column of 16 bits and a value of 16
+EDGE = 8  # of P as it is made
+NODE = 48  # of a tree, which has about as many as points
+CODE = 12  # of Morton, with its point
+LISTS = 90  # of the tree's groups, for each point (docs/tuning.md)
+
+# Bytes that a step of a fit reads and writes, every array once for each pass over it. Caches, which
+# serve some of that, are left out: memory is taken to be busier than it is.
+BYTES: Mapping[str, Callable[[Sizes], float]] = {
+    "neighbours": lambda s: 4.0 * s.points * s.features,
+    "BSP": lambda s: 2.0 * s.points * s.neighbors * s.real,
+    "symmetrisation": lambda s: EDGE * (6.0 * s.points * s.neighbors + 2.0 * s.edges),
+    "edges": lambda s: 4 * s.array,
+    "relabelling": lambda s: 4 * (3 * HALF_EDGE * s.edges + 10 * s.array),
+    "attractive": lambda s: s.iterations * (HALF_EDGE * s.edges + 2 * s.array),
+    "repulsive": lambda s: s.iterations * (2 * s.array + (NODE + 2 * LISTS) * s.points),
+    "repulsive: spread": lambda s: s.iterations * (2 * s.array + 24 * s.points + 3 * s.grid),
+    "repulsive: transform": lambda s: s.iterations * 10 * s.grid,
+    "repulsive: gather": lambda s: s.iterations * (2 * s.array + s.grid),
+    "update": lambda s: s.iterations * 9 * s.array,
+    "tree building": lambda s: s.iterations * (2 * s.array + (6 * CODE + 3 * NODE) * s.points),
+    "summarisation": lambda s: s.iterations * (3 * s.array + 2 * NODE * s.points),
+}
+
+
+# What is measured
+
+
+def measure_team() -> TeamModel:
+    awake = _core.team_costs(2, False, COST_LOOPS)
+    asleep = _core.team_costs(2, True, COST_LOOPS)
+    many = _core.team_costs(1 + MORE_HELPERS, True, COST_LOOPS)
+    return TeamModel(
+        opening=awake["open"],
+        waking=awake["wake"],
+        opening_asleep=asleep["open"],
+        waking_asleep=asleep["wake"],
+        wake_call=max(0.0, many["open"] - asleep["open"]) / (MORE_HELPERS - 1),
+        closing=awake["close"],
+        transfer=_core.line_transfer_seconds(),
+    )
+
+
+def measure_bandwidth(threads: int) -> float:
+    """Bytes read and written in a second by threads that copy arrays of their own."""
+    arrays = [
+        (np.ones(COPIED_BYTES, np.uint8), np.empty(COPIED_BYTES, np.uint8)) for _ in range(threads)
+    ]
+
+    def copy(pair: tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]) -> None:
+        np.copyto(pair[1], pair[0])
+
+    seconds = []
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(6):  # the first touches the pages
+            start = perf_counter()
+            list(pool.map(copy, arrays))
+            seconds.append(perf_counter() - start)
+    return 2 * COPIED_BYTES * threads / min(seconds[1:])
+
+
+def record(body: Callable[[], object]) -> Recording:
+    return Recording(**_core.record_loops(body))
+
+
+@dataclass(frozen=True)
+class Model:
+    """What the prediction rests on beside the recording."""
+
+    team: TeamModel
+    here: Memory  # of this machine, with two threads
+    there: Memory  # of a socket with many cores
+
+    @classmethod
+    def measured(cls) -> "Model":
+        alone, together = map(measure_bandwidth, MEASURED)
+        there = Memory(alone, max(together, SOCKET_BANDWIDTH))
+        return cls(measure_team(), Memory(alone, together), there)
+
+    def memory_for(self, workers: int) -> Memory:
+        return self.here if workers in MEASURED else self.there
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The same work recorded on one thread and timed on two."""
+
+    recorded: Recording
+    seconds: Mapping[str, Mapping[str, float]]  # by threads, then by step
+
+    @classmethod
+    def of(cls, work: Callable[[int], object], repeats: int) -> "Runs":
+        """Run it alternately on one thread and on two; seconds are medians over the repeats."""
+        alone, together = [], []
+        for _ in range(repeats):
+            alone.append(record(lambda: work(1)))
+            together.append(record(lambda: work(2)))
+        alone.sort(key=lambda run: sum(run.seconds().values()))
+        seconds = {}
+        for threads, runs in (("1", alone), ("2", together)):
+            by_step = [run.seconds() for run in runs]
+            seconds[threads] = {
+                step: median([steps.get(step, 0.0) for steps in by_step]) for step in by_step[0]
+            }
+        return cls(alone[len(alone) // 2], seconds)
+
+    def predicted(self, model: "Model", sizes: Sizes) -> dict[str, dict[str, float]]:
+        moved = {step: in_bytes(sizes) for step, in_bytes in BYTES.items()}
+        return {
+            str(workers): replay(
+                self.recorded, workers, model.team, moved, model.memory_for(workers)
+            )
+            for workers in WORKERS
+        }
+
+
+# Steps, gathered
+
+
+def with_sums(steps: Mapping[str, float]) -> dict[str, float]:
+    """Add the whole repulsion, and the sum of all steps."""
+    repulsive = sum(s for step, s in steps.items() if step.startswith("repulsive"))
+    return {**steps, "repulsive": repulsive, "whole fit": sum(steps.values())}
+
+
+def by_step(by_workers: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    summed = {workers: with_sums(steps) for workers, steps in by_workers.items()}
+    return {
+        step: {workers: steps.get(step, 0.0) for workers, steps in summed.items()}
+        for step in summed["1"]
+    }
+
+
+def error_of_two(predicted: Mapping[str, float], measured: Mapping[str, float]) -> float:
+    return predicted["2"] / measured["2"] - 1 if measured["2"] else 0.0
+
+
+def without_doubtful(
+    predicted: Mapping[str, Mapping[str, float]], measured: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Take away what is predicted for more than two workers where two are predicted badly."""
+    return {
+        step: {
+            workers: seconds
+            for workers, seconds in times.items()
+            if int(workers) in MEASURED or abs(error_of_two(times, measured[step])) <= TOLERANCE
+        }
+        for step, times in predicted.items()
+    }
+
+
+# The program
+
+
+def main() -> int:
+    args = parse_arguments()
+    dataset = load_or_exit(args)
+
+    print("what a team and memory cost", file=sys.stderr)
+    model = Model.measured()
+    with Disturbance() as others:
+        predicted, measured, serial = predict(dataset.X, model, args)
+    shown = without_doubtful(predicted, measured)
+    entry = {
+        "data": dataset.title,
+        "points": len(dataset.X),
+        "synthetic": dataset.synthetic,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(2),
+        "model": asdict(model),
+        "disturbance_cores": others.cores,
+        "withheld": [step for step in predicted if len(shown[step]) < len(WORKERS)],
+        "serial": serial,
+        "whole_fit": shown.pop("whole fit"),
+        "measured_whole_fit": measured.pop("whole fit"),
+        "steps": shown,
+        "measured": measured,
+    }
+    write_entry(args.output or HERE / "results" / "scaling-prediction.json", entry)
+    print(f"\n{dataset.title}\n\n{markdown(entry)}\n\n{disturbance_note([others.cores])}")
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__.partition("\n")[0], "digits")
+    parser.add_argument("--repeats", type=positive, default=3, help="runs of each, alternating")
+    parser.add_argument(
+        "--tree-iterations", type=positive, default=20, help="iterations with the tree"
+    )
+    parser.set_defaults(output=None)
+    return parser.parse_args()
+
+
+Times = dict[str, dict[str, float]]  # by step, then by number of threads or workers
+
+
+def predict(
+    X: npt.NDArray[np.float32], model: Model, args: argparse.Namespace
+) -> tuple[Times, Times, dict[str, float]]:
+    """Return seconds as predicted and as measured, and those of one thread that are serial."""
+    found: dict[str, Any] = {}
+
+    def fit(threads: int) -> None:
+        tsne = TSNE(perplexity=args.perplexity, random_state=args.seed, n_jobs=threads)
+        found["layout"] = tsne.fit_transform(X)
+        found["iterations"] = tsne.n_iter_ + 1
+
+    print("a fit on one thread, recorded, and on two", file=sys.stderr)
+    fits = Runs.of(fit, args.repeats)
+    affinities = Affinities.from_data(X, perplexity=args.perplexity, n_jobs=2)
+    sizes = sizes_of(X, affinities, found["layout"], found["iterations"])
+
+    def climb(threads: int) -> None:
+        embedding = Embedding(affinities, found["layout"], method="barnes_hut", n_jobs=threads)
+        embedding.optimize(args.tree_iterations)
+
+    print("iterations with the tree", file=sys.stderr)
+    trees = Runs.of(climb, args.repeats)
+    print("replaying", file=sys.stderr)
+    in_trees = replace(sizes, iterations=args.tree_iterations)
+    predicted = by_step(fits.predicted(model, sizes))
+    predicted |= tree_steps(by_step(trees.predicted(model, in_trees)))
+    measured = by_step(fits.seconds) | tree_steps(by_step(trees.seconds))
+    serial = with_sums(fits.recorded.serial())
+    serial |= tree_steps(with_sums(trees.recorded.serial()))
+    return predicted, measured, serial
+
+
+T = TypeVar("T")
+
+
+def tree_steps(steps: Mapping[str, T]) -> dict[str, T]:
+    """Those that only the tree has; in a fit, the grid's repulsion is the default."""
+    return {
+        "tree building": steps["tree building"],
+        "summarisation": steps["summarisation"],
+        "repulsive, tree": steps["repulsive"],
+    }
+
+
+def sizes_of(
+    X: npt.NDArray[np.float32],
+    affinities: Affinities,
+    layout: npt.NDArray[np.float32],
+    iterations: int,
+) -> Sizes:
+    nodes = float(np.prod(np.ptp(layout, axis=0) / GRID_STEP + 4))
+    return Sizes(
+        points=len(X),
+        features=X.shape[1],
+        neighbors=affinities.n_neighbors or 0,
+        edges=len(affinities.columns),
+        grid=4 * nodes,
+        iterations=iterations,
+    )
+
+
+def write_entry(path: Path, entry: Mapping[str, Any]) -> None:
+    """Put the entry into the file, in the place of one for the same data."""
+    entries = json.loads(path.read_text()) if path.exists() else []
+    same = ("data", "points")
+    entries = [old for old in entries if any(old[key] != entry[key] for key in same)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([*entries, entry], indent=2) + "\n")
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def markdown(entry: Mapping[str, Any]) -> str:
+    steps = {**entry["steps"], "whole fit": entry["whole_fit"]}
+    measured = {**entry["measured"], "whole fit": entry["measured_whole_fit"]}
+    header = ["step", "1, s", "serial, s", "2, s", "2 predicted", "error"]
+    header += [f"{workers}" for workers in WORKERS if workers not in MEASURED]
+    header.append(f"paper, {PAPER_CORES}")
+    rows = []
+    for step, times in steps.items():
+        row = [step, number(measured[step]["1"], ".4g"), number(entry["serial"][step], ".2g")]
+        row += [number(measured[step]["2"], ".4g"), number(times["2"], ".4g")]
+        row.append(f"{error_of_two(times, measured[step]):+.0%}")
+        for workers in WORKERS:
+            if workers not in MEASURED:
+                seconds = times.get(str(workers))
+                row.append(number(times["1"] / seconds if seconds else None, ".1f"))
+        rows.append([*row, number(PAPER_SPEEDUP.get(step), ".1f")])
+    team = entry["model"]["team"]
+    memory = entry["model"]["there"]
+    notes = [
+        table(header, rows),
+        "Columns 4 to 64: speedup over one worker, predicted. A step that misses two threads by "
+        f"more than {TOLERANCE:.0%} has none: {', '.join(entry['withheld']) or 'all meet it'}.",
+        f"Measured: a helper begins after {1e6 * team['waking']:.2g} us, "
+        f"{1e6 * team['waking_asleep']:.2g} us if asleep; a loop closes in "
+        f"{1e6 * team['closing']:.2g} us; a cache line takes {1e9 * team['transfer']:.0f} ns; "
+        f"a core moves {memory['core'] / 1e9:.1f} GB/s.",
+        "Assumed: every further helper adds a cache line's way at both ends of a loop, and "
+        f"{1e6 * team['wake_call']:.2g} us if it sleeps; {memory['socket'] / 1e9:.0f} GB/s for all "
+        "cores together; cores as fast as here.",
+    ]
+    return "\n\n".join(notes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
