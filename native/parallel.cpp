@@ -152,6 +152,10 @@ void ThreadTeam::work_through(int worker) {
       if (abandoned_.load(std::memory_order_relaxed)) {
         return;
       }
+      // A share that is used up is only looked at: writing would take its cache line from others.
+      if (share.next.load(std::memory_order_relaxed) >= share.end) {
+        break;
+      }
       const Size chunk = share.next.fetch_add(1, std::memory_order_relaxed);
       if (chunk >= share.end) {
         break;

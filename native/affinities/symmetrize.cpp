@@ -13,18 +13,24 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <numeric>
 #include <utility>
 
 namespace acctsne {
 namespace {
 
-// Columns of a block, as a power of two. Few rows have smaller ones, so that threads have even
-// shares.
-constexpr int kBlockBits = 10;
-constexpr int kSmallBlockBits = 8;
-constexpr Size kFewRows = 4096;
-static_assert((1 << kSmallBlockBits) % kJointBlockRows == 0);
+// Columns of a block, as a power of two: as many as leave about kBlocks of them, so that many
+// threads have even shares.
+constexpr int kSmallestBlockBits = 8;
+constexpr int kLargestBlockBits = 10;
+constexpr Size kBlocks = 256;
+static_assert((1 << kSmallestBlockBits) % kJointBlockRows == 0);
+
+int block_bits(Size rows) {
+  const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows / kBlocks)));
+  return std::clamp(bits, kSmallestBlockBits, kLargestBlockBits);
+}
 
 // P is read twice or more. Where C is one group of so few edges, its rows are kept when they are
 // made first.
@@ -42,7 +48,7 @@ constexpr EdgeId kParts = 16;
 template <typename Real>
 SymmetrizedRows<Real>::SymmetrizedRows(const Conditional<Real>& conditional, ThreadTeam& team,
                                        EdgeId group_edges)
-    : C_(conditional), block_bits_(conditional.rows <= kFewRows ? kSmallBlockBits : kBlockBits),
+    : C_(conditional), block_bits_(block_bits(conditional.rows)),
       blocks_(chunk_count(conditional.rows, block_columns())),
       chunk_rows_(std::max(kFewestChunkRows, chunk_count(conditional.rows, kMostChunks))),
       cursors_(static_cast<std::size_t>(conditional.rows)) {

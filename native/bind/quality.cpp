@@ -65,7 +65,7 @@ nb::tuple repulsion(Input2<Real> Y, const RepulsionOptions& options, int threads
   run_native(threads, [&](ThreadTeam& team) {
     const Bounds<Real> bounds(points.data(), count, static_cast<int>(dims));
     StepSeconds seconds;
-    z.start(count, kBlockRows);
+    z.start(count, kSumRows);
     ChosenRepulsion<Real>(static_cast<int>(dims), options)
         .forces(bounds.map(), {0, count}, force.data(), z, seconds, team);
   });

@@ -17,6 +17,9 @@
 namespace acctsne {
 namespace {
 
+// Few enough for the shares of many threads to be even.
+constexpr Size kColumnsPerChunk = 4;
+
 Size round_up(Size value, Size multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -84,32 +87,69 @@ void GridConvolution<Real>::prepare(KernelPart part, const Size (&nodes)[2], dou
 
 template <typename Real>
 void GridConvolution<Real>::clear(ThreadTeam& team) {
-  parallel_for(team, nodes_[0], 16, [&](Size begin, Size end) {
+  parallel_for(team, nodes_[0], kColumnsPerChunk, [&](Size begin, Size end) {
     std::fill_n(column(begin), (end - begin) * stride_, Real(0));
   });
 }
 
 template <typename Real>
-void GridConvolution<Real>::run(ThreadTeam& team) {
+void GridConvolution<Real>::run(std::span<GridConvolution* const> all, ThreadTeam& team) {
+  // The chunks of all, one convolution's after the other's.
+  const auto for_chunks = [&](auto&& count, auto&& body) {
+    Size chunks = 0;
+    for (const GridConvolution* convolution : all) {
+      chunks += count(*convolution);
+    }
+    team.for_chunks(chunks, [&](Size chunk, int worker) {
+      auto convolution = all.begin();
+      while (chunk >= count(**convolution)) {
+        chunk -= count(**convolution++);
+      }
+      body(**convolution, chunk, worker);
+    });
+  };
+  const auto row_sets = [](const GridConvolution& convolution) { return convolution.row_sets(); };
+  const auto slabs = [](const GridConvolution& convolution) { return convolution.slabs_; };
+  for_chunks(row_sets, [](GridConvolution& convolution, Size set, int worker) {
+    convolution.transform_rows(set, worker);
+  });
+  for_chunks(slabs, [](GridConvolution& convolution, Size slab, int worker) {
+    convolution.convolve_slab(slab, worker);
+  });
+  for_chunks(row_sets, [](GridConvolution& convolution, Size set, int worker) {
+    convolution.transform_rows_back(set, worker);
+  });
+}
+
+template <typename Real>
+Size GridConvolution<Real>::rows_at_once() {
+  return 2 * kernels().grid.of<Real>().lanes;
+}
+
+template <typename Real>
+void GridConvolution<Real>::transform_rows(Size set, int worker) {
+  const Size row = set * rows_at_once();
+  const Size row_size = 2 * kernels().grid.of<Real>().lanes; // of one row in a slab
+  kernels().grid.of<Real>().fft_grid_to_spectrum(tables_[0]->plan(), grid_.data() + row, stride_,
+                                                 nodes_[0], spectrum_.data() + row * row_size,
+                                                 slab_size_, scratch(worker));
+}
+
+template <typename Real>
+void GridConvolution<Real>::convolve_slab(Size slab, int worker) {
   const GridKernels<Real>& kernel = kernels().grid.of<Real>();
-  const Size rows_at_once = 2 * kernel.lanes;
-  const Size row_sets = chunk_count(nodes_[1], rows_at_once);
-  const Size row_size = 2 * kernel.lanes; // of one row in a slab
-  team.for_chunks(row_sets, [&](Size set, int worker) {
-    const Size row = set * rows_at_once;
-    kernel.fft_grid_to_spectrum(tables_[0]->plan(), grid_.data() + row, stride_, nodes_[0],
-                                spectrum_.data() + row * row_size, slab_size_, scratch(worker));
-  });
-  team.for_chunks(slabs_, [&](Size slab, int worker) {
-    const Size kernel_slab = (tables_[1]->length() / 2 + 1) * kernel.lanes;
-    kernel.fft_convolve_slab(tables_[1]->plan(), kernel_spectrum_.data() + slab * kernel_slab,
-                             nodes_[1], spectrum_.data() + slab * slab_size_, scratch(worker));
-  });
-  team.for_chunks(row_sets, [&](Size set, int worker) {
-    const Size row = set * rows_at_once;
-    kernel.fft_spectrum_to_grid(tables_[0]->plan(), spectrum_.data() + row * row_size, slab_size_,
-                                grid_.data() + row, stride_, nodes_[0], scratch(worker));
-  });
+  const Size kernel_slab = (tables_[1]->length() / 2 + 1) * kernel.lanes;
+  kernel.fft_convolve_slab(tables_[1]->plan(), kernel_spectrum_.data() + slab * kernel_slab,
+                           nodes_[1], spectrum_.data() + slab * slab_size_, scratch(worker));
+}
+
+template <typename Real>
+void GridConvolution<Real>::transform_rows_back(Size set, int worker) {
+  const Size row = set * rows_at_once();
+  const Size row_size = 2 * kernels().grid.of<Real>().lanes;
+  kernels().grid.of<Real>().fft_spectrum_to_grid(
+      tables_[0]->plan(), spectrum_.data() + row * row_size, slab_size_, grid_.data() + row,
+      stride_, nodes_[0], scratch(worker));
 }
 
 template <typename Real>
@@ -133,34 +173,39 @@ void GridConvolution<Real>::compute_spectrum(ThreadTeam& team) {
 
   // [x][y], the kernel and then its transform along x.
   const Size stride_y = round_up(half[1] + 1, kernel.lanes);
-  std::vector<double> by_x(static_cast<std::size_t>((half[0] + 1) * stride_y));
-  parallel_for(team, half[0] + 1, 16, [&](Size begin, Size end) {
+  const auto room = [](Size count) { // not cleared: the loops write it
+    return std::unique_ptr<double[]>(new double[static_cast<std::size_t>(count)]);
+  };
+  const std::unique_ptr<double[]> by_x = room((half[0] + 1) * stride_y);
+  parallel_for(team, half[0] + 1, kColumnsPerChunk, [&](Size begin, Size end) {
     for (Size x = begin; x < end; ++x) {
+      double* line = by_x.get() + x * stride_y;
       for (Size y = 0; y <= half[1]; ++y) {
         const double r2 = step_ * step_ * static_cast<double>(x * x + y * y);
-        by_x[static_cast<std::size_t>(x * stride_y + y)] =
-            shifted ? kernel_.above(part_, r2, far2) : kernel_(part_, r2);
+        line[y] = shifted ? kernel_.above(part_, r2, far2) : kernel_(part_, r2);
       }
+      std::fill(line + half[1] + 1, line + stride_y, 0.0);
     }
   });
   team.for_chunks(stride_y / kernel.lanes, [&](Size chunk, int worker) {
-    kernel.fft_even_lines(along_x.plan(), by_x.data() + chunk * kernel.lanes, stride_y,
+    kernel.fft_even_lines(along_x.plan(), by_x.get() + chunk * kernel.lanes, stride_y,
                           scratch.data() + static_cast<std::size_t>(worker) * worker_scratch);
   });
 
   // [y][kx], then the transform along y.
   const Size stride_x = round_up(half[0] + 1, kernel.lanes);
-  std::vector<double> by_y(static_cast<std::size_t>((half[1] + 1) * stride_x));
-  parallel_for(team, half[1] + 1, 16, [&](Size begin, Size end) {
+  const std::unique_ptr<double[]> by_y = room((half[1] + 1) * stride_x);
+  parallel_for(team, half[1] + 1, kColumnsPerChunk, [&](Size begin, Size end) {
     for (Size y = begin; y < end; ++y) {
+      double* line = by_y.get() + y * stride_x;
       for (Size x = 0; x <= half[0]; ++x) {
-        by_y[static_cast<std::size_t>(y * stride_x + x)] =
-            by_x[static_cast<std::size_t>(x * stride_y + y)];
+        line[x] = by_x[static_cast<std::size_t>(x * stride_y + y)];
       }
+      std::fill(line + half[0] + 1, line + stride_x, 0.0);
     }
   });
   team.for_chunks(stride_x / kernel.lanes, [&](Size chunk, int worker) {
-    kernel.fft_even_lines(along_y.plan(), by_y.data() + chunk * kernel.lanes, stride_x,
+    kernel.fft_even_lines(along_y.plan(), by_y.get() + chunk * kernel.lanes, stride_x,
                           scratch.data() + static_cast<std::size_t>(worker) * worker_scratch);
   });
 
@@ -189,28 +234,30 @@ void GridConvolution<Real>::compute_spectrum(ThreadTeam& team) {
       cosines_x[static_cast<std::size_t>(4 * x + m)] = cosine(m, x, half[0]);
     }
   }
-  const NearNodes near = parallel_sum(team, half[1] + 1, 16, partials, [&](Size begin, Size end) {
-    NearNodes sum;
-    for (Size y = begin; y < end; ++y) {
-      double row[4] = {};
-      for (Size x = 0; x <= half[0]; ++x) {
-        const double window = splines_x[static_cast<std::size_t>(x)] * spline_spectrum(y, half[1]);
-        const double value =
-            by_y[static_cast<std::size_t>(y * stride_x + x)] / (window * window * points);
-        kernel_spectrum_[static_cast<std::size_t>(x / lanes * kernel_slab + y * lanes +
-                                                  x % lanes)] = static_cast<Real>(value);
-        for (int m = 0; m < 4; ++m) {
-          row[m] += value * cosines_x[static_cast<std::size_t>(4 * x + m)];
+  const NearNodes near =
+      parallel_sum(team, half[1] + 1, kColumnsPerChunk, partials, [&](Size begin, Size end) {
+        NearNodes sum;
+        for (Size y = begin; y < end; ++y) {
+          double row[4] = {};
+          for (Size x = 0; x <= half[0]; ++x) {
+            const double window =
+                splines_x[static_cast<std::size_t>(x)] * spline_spectrum(y, half[1]);
+            const double value =
+                by_y[static_cast<std::size_t>(y * stride_x + x)] / (window * window * points);
+            kernel_spectrum_[static_cast<std::size_t>(x / lanes * kernel_slab + y * lanes +
+                                                      x % lanes)] = static_cast<Real>(value);
+            for (int m = 0; m < 4; ++m) {
+              row[m] += value * cosines_x[static_cast<std::size_t>(4 * x + m)];
+            }
+          }
+          for (int n = 0; n < 4; ++n) {
+            for (int m = 0; m < 4; ++m) {
+              sum.values[n][m] += cosine(n, y, half[1]) * row[m];
+            }
+          }
         }
-      }
-      for (int n = 0; n < 4; ++n) {
-        for (int m = 0; m < 4; ++m) {
-          sum.values[n][m] += cosine(n, y, half[1]) * row[m];
-        }
-      }
-    }
-    return sum;
-  });
+        return sum;
+      });
   std::copy_n(&near.values[0][0], 16, &near_nodes_[0][0]);
 }
 

@@ -7,6 +7,7 @@
 #include "forces/grid_kernel.hpp"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace acctsne {
@@ -27,8 +28,9 @@ public:
   const Real* column(Size x) const { return grid_.data() + x * stride_; }
   void clear(ThreadTeam& team);
 
-  // Replaces the charges by their potential.
-  void run(ThreadTeam& team);
+  // Replaces the charges by their potential, of all the convolutions in the same loops: a small
+  // grid has too few lines to keep many threads busy.
+  static void run(std::span<GridConvolution* const> all, ThreadTeam& team);
 
   // What was taken from the kernel everywhere: it pushes nobody, but is missing in the potential.
   double shift() const { return shift_; }
@@ -36,6 +38,14 @@ public:
   const double (&near_nodes() const)[4][4] { return near_nodes_; }
 
 private:
+  // Rows of the grid that are transformed at once, and how often that is to be done.
+  static Size rows_at_once();
+  Size row_sets() const { return chunk_count(nodes_[1], rows_at_once()); }
+  // The parts of run(), for one set of rows along x or one slab along y.
+  void transform_rows(Size set, int worker);
+  void convolve_slab(Size slab, int worker);
+  void transform_rows_back(Size set, int worker);
+
   void compute_spectrum(ThreadTeam& team);
   Real* scratch(int worker) {
     return scratch_.data() + static_cast<std::size_t>(worker) * scratch_size_;

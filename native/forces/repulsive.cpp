@@ -37,7 +37,7 @@ template <typename Real>
 double Repulsion<Real>::forces(const MapView<Real>& map, Real* force, ThreadTeam& team) {
   StepSeconds unused;
   RowSums z;
-  z.start(map.count, kBlockRows);
+  z.start(map.count, kSumRows);
   forces(map, {0, map.count}, force, z, unused, team);
   return z.total();
 }

@@ -28,7 +28,14 @@ namespace {
 
 // Columns of a strip. At least 4, so that strips of one parity never touch the same column.
 constexpr Size kStripColumns = 8;
-constexpr Size kPointsPerChunk = kBlockRows;
+
+// Points of a chunk that is sorted into strips: so few that many threads have even shares, unless
+// the chunks' histograms would be too many to add up one by one.
+Size points_per_chunk(Size count) {
+  constexpr Size kFewestPoints = 512;
+  constexpr Size kMostChunks = 256;
+  return std::max(kFewestPoints, chunk_count(count, kMostChunks));
+}
 
 // Costs in nanoseconds, calibrated by benchmarks/methods.py. The exponent changes nothing.
 constexpr double kFixed = 40'000;
@@ -124,7 +131,7 @@ void FftRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real* 
   // What the far part of a point's own charge does to it, and what the others' charges lack.
   const double correction = static_cast<double>(map.count - 1) * missing_potential() -
                             (has_coarse_ ? kernel_(KernelPart::far, 0) - missing_potential() : 0);
-  parallel_for(team, own, kPointsPerChunk, [&](Size begin, Size end) {
+  parallel_for(team, own, z.grain(), [&](Size begin, Size end) {
     *z.of_row(begin) += gather(geometry_, map.points + begin * Dims, end - begin, fine_.column(0),
                                force + begin * Dims) +
                         static_cast<double>(end - begin) * correction;
@@ -197,15 +204,16 @@ void FftRepulsion<Real, Dims>::sort_into_strips(const Real* points, Size count, 
   const Step step("repulsive: spread");
   const auto n = static_cast<std::size_t>(count);
   const auto strips = static_cast<std::size_t>(chunk_count(fine_.nodes(0), kStripColumns));
-  const auto chunks = static_cast<std::size_t>(chunk_count(count, kPointsPerChunk));
+  const Size grain = points_per_chunk(count);
+  const auto chunks = static_cast<std::size_t>(chunk_count(count, grain));
   ids_.resize(n);
   strip_of_.resize(n);
   strip_starts_.resize(strips + 1);
   histograms_.resize(chunks * strips);
 
-  parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
+  parallel_for(team, count, grain, [&](Size begin, Size end) {
     std::uint32_t* histogram =
-        histograms_.data() + static_cast<std::size_t>(begin / kPointsPerChunk) * strips;
+        histograms_.data() + static_cast<std::size_t>(begin / grain) * strips;
     std::fill_n(histogram, strips, 0u);
     for (Size i = begin; i < end; ++i) {
       const Real at = (points[i * Dims] - geometry_.lower[0]) * geometry_.inverse_step;
@@ -222,9 +230,8 @@ void FftRepulsion<Real, Dims>::sort_into_strips(const Real* points, Size count, 
     }
   }
   strip_starts_[strips] = start;
-  parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
-    std::uint32_t* next =
-        histograms_.data() + static_cast<std::size_t>(begin / kPointsPerChunk) * strips;
+  parallel_for(team, count, grain, [&](Size begin, Size end) {
+    std::uint32_t* next = histograms_.data() + static_cast<std::size_t>(begin / grain) * strips;
     for (Size i = begin; i < end; ++i) {
       ids_[next[strip_of_[static_cast<std::size_t>(i)]]++] = static_cast<PointId>(i);
     }
@@ -276,11 +283,11 @@ void FftRepulsion<Real, Dims>::spread_in_parts(const Real* points, Size strip, S
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::convolve(ThreadTeam& team) {
   const Step step("repulsive: transform");
+  GridConvolution<Real>* const grids[] = {&fine_, &coarse_};
   if (has_coarse_) {
     coarsen(team);
-    coarse_.run(team);
   }
-  fine_.run(team);
+  GridConvolution<Real>::run(std::span(grids, has_coarse_ ? 2 : 1), team);
   if (has_coarse_) {
     add_far_potential(team);
   }
@@ -312,12 +319,12 @@ void FftRepulsion<Real, Dims>::coarsen(ThreadTeam& team) {
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::add_far_potential(ThreadTeam& team) {
   const GridKernels<Real>& kernel = grid_kernels_;
-  parallel_for(team, coarse_.nodes(0), 8, [&](Size begin, Size end) {
+  parallel_for(team, coarse_.nodes(0), 2, [&](Size begin, Size end) {
     for (Size x = begin; x < end; ++x) {
       kernel.refine_line(coarse_.column(x), coarse_.nodes(1) - 3, lines_.data() + x * line_size_);
     }
   });
-  parallel_for(team, fine_.nodes(0), 16, [&](Size begin, Size end) {
+  parallel_for(team, fine_.nodes(0), 4, [&](Size begin, Size end) {
     for (Size x = begin; x < end; ++x) {
       const Real* lines[4];
       Real weights[4];

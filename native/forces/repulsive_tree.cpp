@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace acctsne {
 namespace {
@@ -22,6 +23,8 @@ namespace {
 // nodes stay in cache. More leave the threads' shares uneven for small data (benchmarks/steps.py,
 // docs/tuning.md).
 constexpr Size kGroupsPerChunk = 2;
+// Subtrees of one task that looks for groups: some microseconds.
+constexpr Size kSubtreesPerChunk = 4;
 // Points of one task that looks how far they have moved: some ten microseconds.
 constexpr Size kPointsPerChunk = 16384;
 
@@ -71,7 +74,7 @@ void TreeRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real*
     make_tree(map, seconds, team);
   }
   const Step step("repulsive", seconds.repulsive);
-  z_of_rows_.assign(static_cast<std::size_t>(map.count), 0.0);
+  z_of_rows_.resize(static_cast<std::size_t>(map.count));
   push_groups(own, force, team);
   add_rows(z, z_of_rows_.data(), own, team);
 }
@@ -147,7 +150,7 @@ void TreeRepulsion<Real, Dims>::make_tree(const MapView<Real>& map, StepSeconds&
     tree_.summarize(points, team);
   }
   const Step step("repulsive", seconds.repulsive);
-  find_groups();
+  find_groups(team);
   make_lists(team);
   // Points that are all in one place may part, and a list that is too short is made anew each time.
   const auto is_whole = [this](const InteractionList<Dims>& list) {
@@ -162,12 +165,39 @@ void TreeRepulsion<Real, Dims>::make_tree(const MapView<Real>& map, StepSeconds&
   }
 }
 
+static_assert(kGroupPoints <= kSubtreePoints); // so that all groups lie in subtrees
+
 template <typename Real, int Dims>
-void TreeRepulsion<Real, Dims>::find_groups() {
-  groups_.clear();
+void TreeRepulsion<Real, Dims>::find_groups(ThreadTeam& team) {
+  const auto subtrees = static_cast<Size>(tree_.subtree_count());
+  group_starts_.resize(static_cast<std::size_t>(subtrees));
+  parallel_for(team, subtrees, kSubtreesPerChunk, [&](Size begin, Size end) {
+    for (Size subtree = begin; subtree < end; ++subtree) {
+      std::size_t count = 0;
+      visit_groups(subtree, [&](PointGroup) { ++count; });
+      group_starts_[static_cast<std::size_t>(subtree)] = count;
+    }
+  });
+  std::size_t groups = 0;
+  for (std::size_t& start : group_starts_) {
+    groups += std::exchange(start, groups);
+  }
+  groups_.resize(groups);
+  parallel_for(team, subtrees, kSubtreesPerChunk, [&](Size begin, Size end) {
+    for (Size subtree = begin; subtree < end; ++subtree) {
+      PointGroup* to = groups_.data() + group_starts_[static_cast<std::size_t>(subtree)];
+      visit_groups(subtree, [&](PointGroup group) { *to++ = group; });
+    }
+  });
+}
+
+template <typename Real, int Dims>
+template <typename Visit>
+void TreeRepulsion<Real, Dims>::visit_groups(Size subtree, Visit&& visit) const {
   const auto nodes = tree_.nodes();
-  for (std::size_t id = 0; id < nodes.size();) {
-    const Node<Real, Dims>& node = nodes[id];
+  const auto [first, end] = tree_.nodes_of_subtree(subtree);
+  for (NodeId id = first; id < end;) {
+    const Node<Real, Dims>& node = nodes[static_cast<std::size_t>(id)];
     if (node.mass() > kGroupPoints && !node.leaf) {
       ++id;
       continue;
@@ -176,9 +206,9 @@ void TreeRepulsion<Real, Dims>::find_groups() {
     // outlier that stretches the tree's box, it is cut into several groups.
     const PointId most = node.coincident ? node.end - node.begin : kGroupPoints;
     for (PointId begin = node.begin; begin < node.end; begin += most) {
-      groups_.push_back({begin, std::min(begin + most, node.end)});
+      visit(PointGroup{begin, std::min(begin + most, node.end)});
     }
-    id = static_cast<std::size_t>(node.skip);
+    id = node.skip;
   }
 }
 
@@ -215,6 +245,7 @@ void TreeRepulsion<Real, Dims>::push_groups(Rows own, Real* force, ThreadTeam& t
       }
       for (PointId place = group.begin; place < group.end; ++place) {
         std::fill_n(force + row(place) * Dims, Dims, Real(0));
+        z_of_rows_[static_cast<std::size_t>(row(place))] = 0;
       }
       double z = push(view, group, lists_[g], true, exponent, force);
       // What the list has no room for.

@@ -35,7 +35,10 @@ public:
 private:
   bool tree_fits(const MapView<Real>& map, StepSeconds& seconds, ThreadTeam& team);
   void make_tree(const MapView<Real>& map, StepSeconds& seconds, ThreadTeam& team);
-  void find_groups();
+  void find_groups(ThreadTeam& team);
+  // Calls visit(group) for the groups of a subtree.
+  template <typename Visit>
+  void visit_groups(Size subtree, Visit&& visit) const;
   void make_lists(ThreadTeam& team);
   void push_groups(Rows own, Real* force, ThreadTeam& team);
 
@@ -46,6 +49,7 @@ private:
   Real built_lower_[Dims] = {}; // bounds of built_from_
   Real built_upper_[Dims] = {};
   std::vector<PointGroup> groups_;
+  std::vector<std::size_t> group_starts_;    // of each subtree
   std::vector<InteractionList<Dims>> lists_; // of the groups
   std::vector<double> z_of_rows_;            // a group's in the row of its first point
   std::vector<Size> moved_;                  // points of each chunk that moved too far

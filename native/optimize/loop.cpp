@@ -4,7 +4,7 @@
 // 1. a few times per run: points, P and state relabelled by the layout's Morton order;
 //    exchanged: steps and gains; rows of P, which go to the process that owns the point's new place
 // 2. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs;
-//    exchanged: sums of Z, a number for each block of rows
+//    exchanged: sums of Z, a number for every 512 rows
 // 3. attractive: one pass over P (step 5); nothing is exchanged
 // 4. update: momentum, step, recentring, bounds; then how much momentum the next one may have;
 //    exchanged: sums of positions, bounds and norms, a few numbers for each block; positions
@@ -144,7 +144,7 @@ public:
     }
     relabel_if_due(team);
     const Real* points = layout_.points.data();
-    sums_.start(layout_.size(), kBlockRows);
+    sums_.start(layout_.size(), kSumRows);
     repulsion_.forces({points, layout_.size(), layout_.lower.data(), layout_.upper.data()}, own_,
                       forces_.repulsive.data(), sums_, this->seconds_, team);
     sums_.gather(processes_);

@@ -11,7 +11,7 @@
 namespace acctsne {
 namespace {
 
-constexpr Size kPointsPerChunk = 4096;
+constexpr Size kPointsPerChunk = 1024;
 
 } // namespace
 

@@ -204,7 +204,7 @@ double forces_of(ChosenRepulsion<Real>& repulsion, const MapView<Real>& map, Rea
                  ThreadTeam& team) {
   StepSeconds seconds;
   RowSums z;
-  z.start(map.count, kBlockRows);
+  z.start(map.count, kSumRows);
   repulsion.forces(map, {0, map.count}, force, z, seconds, team);
   return z.total();
 }

@@ -21,7 +21,7 @@ namespace {
 // Points of a subtree that one task builds: enough tasks to balance many threads, few enough to be
 // worth a task.
 Size points_per_subtree(Size count) {
-  return std::max<Size>(128, count / 512);
+  return std::max(kSubtreePoints, count / 512);
 }
 
 // Lanes of the widest vector that any kernel has.

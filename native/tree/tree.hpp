@@ -12,6 +12,7 @@
 #include "tree/node.hpp"
 
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace acctsne {
@@ -19,6 +20,9 @@ namespace acctsne {
 // A cell with at most this many points is not divided further: fewer nodes to build and to visit,
 // and the points of a leaf are summed a vector at a time.
 inline constexpr Size kLeafPoints = 8;
+
+// Points that a part of the tree has at least before it is divided into tasks.
+inline constexpr Size kSubtreePoints = 128;
 
 template <typename Real, int Dims>
 class Tree {
@@ -34,6 +38,13 @@ public:
 
   std::span<const Node<Real, Dims>> nodes() const { return {nodes_.data(), node_count_}; }
   TreeView<Real, Dims> view() const;
+
+  // Runs of nodes that together have every node of at most kSubtreePoints points.
+  std::size_t subtree_count() const { return subtrees_.size(); }
+  std::pair<NodeId, NodeId> nodes_of_subtree(Size subtree) const {
+    const Subtree& run = subtrees_[static_cast<std::size_t>(subtree)];
+    return {run.first, run.first + run.count};
+  }
   const Box<Real, Dims>& box() const { return box_; }
 
   // In Morton order: positions along an axis, and the row in the input that each came from.

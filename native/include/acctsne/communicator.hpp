@@ -29,6 +29,9 @@ struct Rows {
 
 // Rows that are never divided between processes: a multiple of the chunks of every pass over rows.
 inline constexpr Size kBlockRows = 4096;
+// Rows whose sums are one number: few, so that many threads have even shares.
+inline constexpr Size kSumRows = 512;
+static_assert(kBlockRows % kSumRows == 0);
 
 class Communicator {
 public:
