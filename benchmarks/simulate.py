@@ -73,9 +73,21 @@ class Sizes:
     neighbors: int
     edges: float  # entries of P
     grid: float  # bytes of the final map's grid, which is the largest
-    iterations: int
+    iterations: int = 0
+    by_grid: int = 0  # iterations whose repulsion the grid computes
+    by_tree: int = 0
     real: int = 4  # bytes of a number
     dims: int = 2
+
+    def of(self, recording: Recording) -> "Sizes":
+        """Count iterations by loops of which each has one."""
+        loops = recording.loops()
+        return replace(
+            self,
+            iterations=loops.get("attractive", 0),
+            by_grid=loops.get("repulsive: gather", 0),
+            by_tree=loops.get("summarisation", 0),
+        )
 
     @property
     def array(self) -> float:
@@ -98,13 +110,13 @@ BYTES: Mapping[str, Callable[[Sizes], float]] = {
     "edges": lambda s: 4 * s.array,
     "relabelling": lambda s: 4 * (3 * HALF_EDGE * s.edges + 10 * s.array),
     "attractive": lambda s: s.iterations * (HALF_EDGE * s.edges + 2 * s.array),
-    "repulsive": lambda s: s.iterations * (2 * s.array + (NODE + 2 * LISTS) * s.points),
-    "repulsive: spread": lambda s: s.iterations * (2 * s.array + 24 * s.points + 3 * s.grid),
-    "repulsive: transform": lambda s: s.iterations * 10 * s.grid,
-    "repulsive: gather": lambda s: s.iterations * (2 * s.array + s.grid),
+    "repulsive": lambda s: s.by_tree * (2 * s.array + (NODE + 2 * LISTS) * s.points),
+    "repulsive: spread": lambda s: s.by_grid * (2 * s.array + 24 * s.points + 3 * s.grid),
+    "repulsive: transform": lambda s: s.by_grid * 10 * s.grid,
+    "repulsive: gather": lambda s: s.by_grid * (2 * s.array + s.grid),
     "update": lambda s: s.iterations * 9 * s.array,
-    "tree building": lambda s: s.iterations * (2 * s.array + (6 * CODE + 3 * NODE) * s.points),
-    "summarisation": lambda s: s.iterations * (3 * s.array + 2 * NODE * s.points),
+    "tree building": lambda s: s.by_tree * (2 * s.array + (6 * CODE + 3 * NODE) * s.points),
+    "summarisation": lambda s: s.by_tree * (3 * s.array + 2 * NODE * s.points),
 }
 
 
@@ -190,7 +202,7 @@ class Runs:
         return cls(alone[len(alone) // 2], seconds)
 
     def predicted(self, model: "Model", sizes: Sizes) -> dict[str, dict[str, float]]:
-        moved = {step: in_bytes(sizes) for step, in_bytes in BYTES.items()}
+        moved = {step: in_bytes(sizes.of(self.recorded)) for step, in_bytes in BYTES.items()}
         return {
             str(workers): replay(
                 self.recorded, workers, model.team, moved, model.memory_for(workers)
@@ -261,7 +273,7 @@ def main() -> int:
         "steps": shown,
         "measured": measured,
     }
-    write_entry(args.output or HERE / "results" / "scaling-prediction.json", entry)
+    write_entry((args.output or HERE / "results") / "scaling-prediction.json", entry)
     print(f"\n{dataset.title}\n\n{markdown(entry)}\n\n{disturbance_note([others.cores])}")
     return 0
 
@@ -272,7 +284,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--tree-iterations", type=positive, default=20, help="iterations with the tree"
     )
-    parser.set_defaults(output=None)
     return parser.parse_args()
 
 
@@ -288,12 +299,11 @@ def predict(
     def fit(threads: int) -> None:
         tsne = TSNE(perplexity=args.perplexity, random_state=args.seed, n_jobs=threads)
         found["layout"] = tsne.fit_transform(X)
-        found["iterations"] = tsne.n_iter_ + 1
 
     print("a fit on one thread, recorded, and on two", file=sys.stderr)
     fits = Runs.of(fit, args.repeats)
     affinities = Affinities.from_data(X, perplexity=args.perplexity, n_jobs=2)
-    sizes = sizes_of(X, affinities, found["layout"], found["iterations"])
+    sizes = sizes_of(X, affinities, found["layout"])
 
     def climb(threads: int) -> None:
         embedding = Embedding(affinities, found["layout"], method="barnes_hut", n_jobs=threads)
@@ -302,9 +312,8 @@ def predict(
     print("iterations with the tree", file=sys.stderr)
     trees = Runs.of(climb, args.repeats)
     print("replaying", file=sys.stderr)
-    in_trees = replace(sizes, iterations=args.tree_iterations)
     predicted = by_step(fits.predicted(model, sizes))
-    predicted |= tree_steps(by_step(trees.predicted(model, in_trees)))
+    predicted |= tree_steps(by_step(trees.predicted(model, sizes)))
     measured = by_step(fits.seconds) | tree_steps(by_step(trees.seconds))
     serial = with_sums(fits.recorded.serial())
     serial |= tree_steps(with_sums(trees.recorded.serial()))
@@ -327,7 +336,6 @@ def sizes_of(
     X: npt.NDArray[np.float32],
     affinities: Affinities,
     layout: npt.NDArray[np.float32],
-    iterations: int,
 ) -> Sizes:
     nodes = float(np.prod(np.ptp(layout, axis=0) / GRID_STEP + 4))
     return Sizes(
@@ -336,7 +344,6 @@ def sizes_of(
         neighbors=affinities.n_neighbors or 0,
         edges=len(affinities.columns),
         grid=4 * nodes,
-        iterations=iterations,
     )
 
 

@@ -15,6 +15,7 @@ from sklearn.decomposition import PCA
 from acctsne import TSNE, Affinities, init, quality
 from acctsne.affinities.affinities import csr_arrays
 from acctsne.affinities.forms import Matrix
+from acctsne.init.layouts import separate_coincident
 from acctsne.neighbors import principal_components as pca
 
 Array = npt.NDArray[Any]
@@ -110,6 +111,19 @@ class TestPca:
     def test_coincident_samples_are_parted(self) -> None:
         X = np.repeat(np.random.default_rng(0).normal(size=(30, 4)), 3, axis=0)
         check_usual(init.pca(X), (90, 2))
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("dims", [1, 2, 3])
+    def test_only_coincident_points_move(self, dims: int, dtype: type) -> None:
+        normal = np.random.default_rng(0).normal(size=(200, dims))
+        layout: npt.NDArray[Any] = normal.astype(dtype)
+        np.testing.assert_array_equal(separate_coincident(layout), layout)
+        layout[60], layout[70] = 0.0, -0.0  # the same place in other bits
+        moved = (separate_coincident(layout) != layout).any(axis=1)
+        assert np.flatnonzero(moved).tolist() == [70]
+        layout[50] = layout[10]
+        moved = (separate_coincident(layout) != layout).any(axis=1)
+        assert np.flatnonzero(moved).tolist() == [50, 70]
 
 
 class TestRandom:

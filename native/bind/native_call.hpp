@@ -19,6 +19,7 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -48,6 +49,26 @@ nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::vector<std::siz
 template <typename T>
 nb::ndarray<nb::numpy, T> to_numpy(std::span<const T> values, std::vector<std::size_t> shape) {
   return to_numpy(std::vector<T>(values.begin(), values.end()), std::move(shape));
+}
+
+// An array that a parallel loop fills. It is not cleared, so that its pages are touched first by
+// the threads that do.
+template <typename T>
+class Unfilled {
+public:
+  explicit Unfilled(std::size_t size) : values_(new T[size]) {}
+  T* data() { return values_.get(); }
+  T* release() { return values_.release(); }
+
+private:
+  std::unique_ptr<T[]> values_;
+};
+
+template <typename T>
+nb::ndarray<nb::numpy, T> to_numpy(Unfilled<T>&& values, std::vector<std::size_t> shape) {
+  T* held = values.release();
+  nb::capsule owner(held, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::ndarray<nb::numpy, T>(held, shape.size(), shape.data(), owner);
 }
 
 // Asked by the thread team every 50 ms: takes the interpreter lock, handles signals, reports

@@ -65,8 +65,8 @@ nb::tuple run_search(const PointSet<Data>& points, Size queries, Size k, int thr
   const Rows own = rows_of(processes.rank(), processes.size(), queries);
   const auto rows = static_cast<std::size_t>(own.end - own.begin);
   const auto stored = rows * static_cast<std::size_t>(k);
-  std::vector<PointId> indices(stored);
-  std::vector<Real> distances(stored);
+  Unfilled<PointId> indices(stored);
+  Unfilled<Real> distances(stored);
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
   const NeighborsRequest<Data, Real> request{points,           k,     indices.data(),

@@ -34,7 +34,7 @@ public:
   auto perplexities() { return to_numpy(std::move(perplexities_), {shape_[0]}); }
 
 private:
-  std::vector<Real> conditional_;
+  Unfilled<Real> conditional_;
   std::vector<double> perplexities_;
   std::vector<std::size_t> shape_;
 };

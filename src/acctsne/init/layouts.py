@@ -67,6 +67,8 @@ def separate_coincident(
     moves are deterministic and touch no other point. Fixed points stay, and the first of each place
     where none is fixed.
     """
+    if not _some_may_coincide(layout):
+        return layout
     keys = layout.T if fixed is None else [fixed == 0, *layout.T]  # fixed ones first in each place
     order = np.lexsort(keys)
     ordered = layout[order]
@@ -82,6 +84,14 @@ def separate_coincident(
         layout = layout.copy()
         layout[repeats] += (scale * jitter).astype(layout.dtype)
     return layout
+
+
+def _some_may_coincide(layout: npt.NDArray[Any]) -> bool:
+    """Compare points by a number each, which is faster than sorting them."""
+    bits = (layout + layout.dtype.type(0)).view(np.uint32 if layout.itemsize == 4 else np.uint64)
+    factors = np.uint64(0x9E3779B97F4A7C15) ** np.arange(layout.shape[1], dtype=np.uint64)
+    numbers = np.sort(bits.astype(np.uint64) @ factors)
+    return bool((numbers[1:] == numbers[:-1]).any())
 
 
 def check_initial_layout(
