@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -426,6 +427,27 @@ def test_pictures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert opened == []
     assert main(["view", "map.csv"]) == 0
     assert opened == [(folder / "map.html").as_uri()]
+
+
+def test_view_of_several_maps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Y = np.random.default_rng(0).normal(size=(30, 2))
+    io.write("old.csv", Y[:20], labels=np.arange(20) % 2)
+    io.write("new.csv", Y[10:], labels=np.arange(10, 30) % 2)
+    Path("old.txt").write_text("".join(f"cell {i}\n" for i in range(20)))
+    Path("new.txt").write_text("".join(f"cell {i}\n" for i in range(10, 30)))
+    ids = ["--ids", "old.txt", "new.txt"]
+    assert main(["view", "old.csv", "new.csv", *ids, "-o", "both.html", "--no-browser"]) == 0
+    page = Path("both.html").read_text()
+    about = json.loads(re.findall(r'id="about">(.*?)</script>', page)[0])
+    assert about["maps"] == ["old", "new"]
+    assert about["ids"] == [f"cell {i}" for i in range(30)]
+    assert about["names"] == ["0", "1"]
+    assert main(["view", "old.csv", "new.csv", "-o", "same.html", "--no-browser"]) == 0
+    about = json.loads(re.findall(r'id="about">(.*?)</script>', Path("same.html").read_text())[0])
+    assert (about["maps"], about["ids"]) == (["old", "new"], None)
+    capsys.readouterr()
+    assert main(["view", "old.csv", "new.csv", "--ids", "old.txt", "--no-browser"]) != 0
+    assert "--ids: 1 files of ids for 2 maps" in capsys.readouterr().err
 
 
 def test_transform(folder: Path) -> None:

@@ -60,7 +60,7 @@ def decoded(page: Scripts, name: str, kind: Any) -> Any:
 def test_positions_are_kept_to_16_bits(tmp_path: Path, n_columns: int) -> None:
     points = np.random.default_rng(0).normal(size=(40, n_columns)) * [[9.0, 1.0, 3.0][:n_columns]]
     page, about = written(tmp_path, points)
-    steps = decoded(page, "positions", np.uint16).reshape(n_columns, 40)
+    steps = decoded(page, "positions0", np.uint16).reshape(n_columns, 40)
     found = np.array(about["low"])[:, None] + about["step"] * steps
     np.testing.assert_allclose(found.T, points, atol=np.ptp(points) / 65535)
 

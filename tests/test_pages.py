@@ -34,6 +34,12 @@ NAMES = [EVIL, "<b>bold</b>", "<a href='javascript:x'>a</a>", "a&lt;b &amp; c", 
 GRID = np.stack(np.meshgrid(np.arange(6.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
 
 
+# Two maps that share the points p12 to p23, the upper half of the first, which lie mirrored in the
+# lower half of the second.
+MAPS = [GRID, np.concatenate([GRID[11::-1], GRID[12:]])]
+MAP_IDS = [[f"p{i}" for i in range(24)], [f"p{i}" for i in range(12, 36)]]
+
+
 class Browser:
     """Chromium without a window."""
 
@@ -183,6 +189,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     labels = [NAMES[i % 5] for i in range(24)]
     html.write(GRID, folder / "evil.html", labels=labels, hover={EVIL: [EVIL] * 24}, title=EVIL)
+    html.write(
+        MAPS,
+        folder / "maps.html",
+        ids=MAP_IDS,
+        labels=[["a" if int(name[1:]) < 20 else "b" for name in ids] for ids in MAP_IDS],
+        hover=[
+            {"fit": np.full(24, m), "third": [int(name[1:]) % 3 for name in ids]}
+            for m, ids in enumerate(MAP_IDS)
+        ],
+        titles=["first", "second, later"],
+    )
     space = np.column_stack([GRID, GRID[:, 0]])
     html.write(space, folder / "space.html", labels=np.arange(24) % 3)
     return folder
@@ -495,6 +512,143 @@ def test_many_points_open_and_pan(browser: Browser, tmp_path: Path) -> None:
     pixel = (high - low) / 700
     around = (np.abs(Y - 20) < 10 + 2 * pixel).all(axis=1).sum()
     assert inside - 50 <= browser.run("return selectedCount") <= around
+    assert browser.complaints() == []
+
+
+def drag_slider_to(browser: Browser, moment: float) -> None:
+    """Hold the slider somewhere, without letting it go."""
+    browser.run("slider.value = arguments[0]; slider.dispatchEvent(new Event('input'))", moment)
+    browser.wait_for(f"moment === {moment}")
+
+
+def opacity_at(browser: Browser, picture: Array, place: Array, code: int) -> float:
+    """How much of a category's colour there is on the white page."""
+    x, y = browser.place(*place)
+    ink = 1 - categorical(2)[code]
+    return float((1 - picture[y, x] / 255) @ ink / (ink @ ink))
+
+
+def test_between_two_maps(browser: Browser, folder: Path) -> None:
+    browser.open_map(folder / "maps.html")
+    for moment in (0.0, 0.25, 1.0):
+        drag_slider_to(browser, moment)
+        picture = browser.picture()
+        for i in range(36):
+            if i < 12:  # fades where it was
+                place, fade = MAPS[0][i], 1 - moment
+            elif i >= 24:  # appears where it will be
+                place, fade = MAPS[1][i - 12], moment
+            else:
+                place, fade = (1 - moment) * MAPS[0][i] + moment * MAPS[1][i - 12], 1.0
+            if fade > 0:  # else there may be another point
+                found = opacity_at(browser, picture, place, int(i >= 20))
+                assert found == pytest.approx(0.85 * fade, abs=0.03), (moment, i)
+    # What is on its way can be pointed at and selected.
+    drag_slider_to(browser, 0.25)
+    browser.point_at(*(0.75 * MAPS[0][14] + 0.25 * MAPS[1][2]))
+    browser.wait_for("!card.hidden && card.dataset.row === '14'")
+    browser.press("b")
+    browser.drag([(0.0, 1.5), (1.5, 1.6), (2.5, 2.1)])
+    assert browser.selected() == [12, 13, 14, 24 + 1, 24 + 2]
+    browser.run("slider.dispatchEvent(new Event('change'))")  # let go, nearer to the first
+    browser.wait_for("moment === 0")
+    assert browser.complaints() == []
+
+
+def test_flip_to_another_map(browser: Browser, folder: Path) -> None:
+    browser.open_map(folder / "maps.html")
+    assert browser.text("#shown") == "first (1 of 2)"
+    assert browser.text("#legend").split() == ["a", "20", "b", "4"]
+    browser.press("+")  # the view stays where it is
+    browser.wait_for("map.layout.xaxis.range[0] > 0")
+    view = browser.run("return map.layout.xaxis.range")
+    browser.run(
+        """window.way = [];
+        map.on("plotly_afterplot", () => {
+          const trace = drawn.findIndex(({ rows }) => rows.includes(13));
+          const at = drawn[trace].rows.indexOf(13);
+          way.push([moment, map.data[trace].x[at], map.data[trace].y[at]]);
+        })"""
+    )
+    browser.press(".")
+    browser.wait_for("moment === 1")
+    way = np.array(browser.run("return way"))
+    assert ((way[:, 0] > 0) & (way[:, 0] < 1)).any()
+    expected = MAPS[0][13] + way[:, :1] * (MAPS[1][1] - MAPS[0][13])
+    np.testing.assert_allclose(way[:, 1:], expected, atol=1e-3)
+    assert browser.run("return map.layout.xaxis.range") == pytest.approx(view)
+    assert browser.text("#shown") == "second, later (2 of 2)"
+    assert browser.text("#legend").split() == ["a", "8", "b", "16"]
+    browser.press(".")  # there is none after it
+    browser.press("0")
+    browser.wait_for("map.layout.xaxis.range[0] < 0 && moment === 1")
+    for i in (12, 17, 30):
+        browser.point_at(*MAPS[1][i - 12])
+        browser.wait_for(f"!card.hidden && card.dataset.row === '{i}'")
+        shown = browser.run("return Array.from(card.querySelectorAll('dd'), (d) => d.textContent)")
+        both = ["0", "1", str(i % 3), "first, second, later"]
+        late = ["", "1", str(i % 3), "second, later"]
+        assert shown == [f"p{i}", "a" if i < 20 else "b", *(both if i < 24 else late)]
+    assert browser.run("return Array.from(menu.options, (o) => o.text)") == [
+        "label",
+        "fit, first",
+        "fit, second, later",
+        "third",
+    ]
+    # A selection is of points, whatever map shows them, and csv says where each map has them.
+    browser.press("b")
+    browser.drag([(-0.15, 0.5), (1.0, 1.0), (1.5, 2.5)])
+    assert browser.selected() == [16, 17, 24, 25]
+    assert list(csv.reader(io.StringIO(browser.run("return csv()")))) == [
+        ["id", "first", "second, later"],
+        ["p16", "16", "4"],
+        ["p17", "17", "5"],
+        ["p24", "", "12"],
+        ["p25", "", "13"],
+    ]
+    browser.click("[data-action=earlier]")
+    browser.wait_for("moment === 0")
+    assert browser.selected() == [16, 17, 24, 25]
+    picture = browser.picture()
+    dark = [i for i in range(24) if opacity_at(browser, picture, MAPS[0][i], int(i >= 20)) > 0.5]
+    assert dark == [16, 17]
+    # A point that is found is shown in a map that has it.
+    browser.press(Keys.ESCAPE)
+    browser.search("p30")
+    browser.wait_for("moment === 1 && !card.hidden && card.dataset.row === '30'")
+    x, y = browser.place(*MAPS[1][18])
+    ring = browser.picture()[y - 12 : y + 13, x - 12 : x + 13]
+    assert (ring.max(axis=-1) < 60).sum() > 20
+    assert browser.complaints() == []
+
+
+def test_maps_on_a_phone_without_motion_in_the_dark(browser: Browser, folder: Path) -> None:
+    screen = {"width": 360, "height": 700, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    features = [
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+        {"name": "prefers-color-scheme", "value": "dark"},
+    ]
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.open_map(folder / "maps.html")
+    assert browser.run("return document.documentElement.scrollWidth") == 360
+    boxes = browser.run(
+        "return Array.from(document.querySelectorAll('#maps > :not(datalist)'), "
+        "(e) => e.getBoundingClientRect().toJSON())"
+    )
+    assert len(boxes) == 4
+    assert all(box["left"] >= 0 and box["right"] <= 360 and box["width"] > 20 for box in boxes)
+    bar = boxes[0]
+    assert browser.picture()[round(bar["top"]) - 2, 5].max() < 60
+    browser.run("window.way = []; map.on('plotly_afterplot', () => way.push(moment))")
+    slider = browser.driver.find_element(By.ID, "moment")
+    slider.send_keys(Keys.ARROW_RIGHT)  # a whole map
+    browser.wait_for("moment === 1")
+    assert set(browser.run("return way")) == {1}
+    slider.send_keys(Keys.ARROW_LEFT)
+    browser.wait_for("moment === 0")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert browser.complaints() == []
 
 

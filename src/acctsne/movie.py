@@ -1,5 +1,5 @@
-"""Movies of the optimisation: frames collected while a fit runs, written as gif, mp4 or html."""
+"""Movies as gif, mp4 or html: of a fit, collected as it runs, and from one map to another."""
 
-from acctsne.pictures.movie import Recorder
+from acctsne.pictures.movie import Recorder, write
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "write"]

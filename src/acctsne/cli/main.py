@@ -18,7 +18,7 @@ COMMANDS = {
     "embed": "make a map of a file of data",
     "transform": "place new samples in a map",
     "plot": "draw a map",
-    "view": "explore a map in the browser",
+    "view": "explore a map, or several, in the browser",
     "score": "judge a map, whoever made it",
     "info": "versions, build and machine",
     "demo": "embed the handwritten digits",

@@ -47,8 +47,8 @@ def draw(Y: Array, path: Path, **how: Any) -> None:
         pictures.save(Y, beside, **how)
 
 
-def write_page(Y: Array, path: Path, **how: Any) -> None:
-    """Write the interactive page of a map."""
+def write_page(Y: Array | list[Array], path: Path, **how: Any) -> None:
+    """Write the interactive page of a map, or of several."""
     from acctsne.pictures import html
 
     with replacing(path) as beside:

@@ -1,4 +1,4 @@
-"""A map as one HTML file that needs no network: pan, zoom, hover, search, select, recolour.
+"""A map, or several, as one HTML file that needs no network: pan, zoom, hover, search, select.
 
 1. Coordinates are rounded to 16 bits, categories and columns to codes, and written as base64.
 2. Thumbnails are tiled into sheets, PNG images of at most 2048 pixels a side.
@@ -15,7 +15,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne.pictures.colors import MISSING, SINGLE, categorical, hex_codes
-from acctsne.pictures.inputs import Categories, Quantized, categories, check_points
+from acctsne.pictures.inputs import Categories, Quantized
+from acctsne.pictures.maps import Maps
 from acctsne.runtime.optional import require
 
 __all__ = ["write"]
@@ -38,7 +39,7 @@ MAX_CATEGORIES = 200
 MAX_NUMBERED_CATEGORIES = 12
 
 # The page's program, in the order in which its parts need each other.
-_PROGRAM = ("data", "card", "search", "selection", "coloring", "controls", "map")
+_PROGRAM = ("data", "card", "search", "selection", "coloring", "flipping", "controls", "map")
 
 # Sides of a sheet of thumbnails, and of one of them: larger images are reduced.
 _SHEET, _THUMBNAIL = 2048, 64
@@ -50,25 +51,30 @@ _POLICY = (
 
 
 def write(
-    Y: npt.ArrayLike,
+    Y: npt.ArrayLike | Sequence[npt.ArrayLike],
     path: str | Path,
     *,
     labels: Any = None,
     hover: Any = None,
-    images: npt.ArrayLike | None = None,
+    images: Any = None,
     ids: Any = None,
     title: str | None = None,
+    titles: Sequence[str] | None = None,
 ) -> None:
-    """Write a map as one interactive HTML file.
+    """Write a map as one interactive HTML file, or several maps to flip between.
 
     Drag to pan, scroll to zoom, click a legend's entry to hide a category and double-click to see
     it alone; select points with a box or a lasso and take their ids as csv; colour by any of the
     hover columns. All text is shown as it is: markup in it has no effect.
 
+    Of several maps one is shown. On the way to another, points that both have move from their place
+    to the next, and the others fade.
+
     Parameters
     ----------
-    Y : array-like of shape (n_points, 2) or (n_points, 3)
-        The map; one of three columns can be rotated.
+    Y : array-like of shape (n_points, 2) or (n_points, 3), or list of such
+        The map; one of three columns can be rotated. Or several maps, such as those of
+        :class:`AlignedTSNE`.
     path : str or Path
         The file.
     labels : array-like of shape (n_points,), default=None
@@ -81,9 +87,15 @@ def write(
         A thumbnail of each point. Other types than uint8 are scaled from their least to their
         greatest value.
     ids : array-like of shape (n_points,), default=None
-        What points are searched by; None for row numbers from 0.
+        What points are searched by; None for row numbers from 0. Of several maps, a list with the
+        ids of each: equal ones are the same point. Labels, hover and images are then lists with
+        one entry for each map, too. With None, a row is the same point in every map, and all else
+        is given once. A point has one label; of a hover column that differs from map to map there
+        is one for each.
     title : str, default=None
         Heading of the page.
+    titles : list of str, default=None
+        What each of several maps is called.
 
     Examples
     --------
@@ -96,35 +108,51 @@ def write(
     ...     html.write(Y, f"{folder}/map.html", labels=digits.target, images=digits.images)
     ...     os.listdir(folder)
     ['map.html']
+
+    Two batches of digits, with points in both:
+
+    >>> from acctsne import AlignedTSNE
+    >>> rows = [range(200), range(100, 300)]
+    >>> maps = AlignedTSNE().fit_transform([digits.data[list(each)] for each in rows], ids=rows)
+    >>> labels = [digits.target[list(each)] for each in rows]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     html.write(maps, f"{folder}/maps.html", ids=rows, labels=labels, titles=["a", "b"])
+    ...     os.listdir(folder)
+    ['maps.html']
     """
-    points = check_points(Y)
-    n_points = len(points)
-    found = None if labels is None else categories(labels, n_points)
+    maps = Maps.of(Y, ids, titles)
+    n_points = maps.n_points
+    found = maps.labels(labels)
     codes, legend = _legend(found, n_points)
-    fields = _fields(hover)
+    fields = _fields(hover, maps)
     if found is not None and not legend["labelled"]:
         fields.insert(
             0, ("label", [found.names[code] if code >= 0 else "" for code in found.codes])
         )
     columns, column_scripts = _columns(fields, n_points)
-    thumbnails, sheets = _sheets(images, n_points)
-    quantized = Quantized.of(points)
+    thumbnails, sheets = _sheets(maps.images(images), n_points)
+    quantized = Quantized.of(np.concatenate(maps.layouts))
+    sizes = [len(layout) for layout in maps.layouts]
+    steps = np.split(quantized.steps, np.cumsum(sizes)[:-1])
     about = {
         "low": quantized.low.tolist(),
         "step": quantized.step,
         # Diameters in pixels, and opacity, that suit a window of about 1000 pixels a side.
-        "size": float(np.clip(600 / math.sqrt(n_points), 1.5, 7)),
-        "opacity": float(np.clip(250 / math.sqrt(n_points), 0.6, 0.85)),
+        "size": float(np.clip(600 / math.sqrt(max(sizes)), 1.5, 7)),
+        "opacity": float(np.clip(250 / math.sqrt(max(sizes)), 0.6, 0.85)),
+        "maps": maps.titles,
+        "apart": maps.apart,
         "columns": columns,
         "palette": _palette(columns),
         "missing": MISSING,
-        "ids": None if ids is None else _texts("ids", ids, n_points),
+        "ids": None if maps.ids is None else _texts("ids", maps.ids, n_points),
         "images": thumbnails,
         **legend,
     }
     scripts = {
         "about": _json(about),
-        "positions": _base64(quantized.steps.T),
+        **{f"positions{m}": _base64(own.T) for m, own in enumerate(steps)},
+        **_rows(maps),
         "codes": _base64(codes.astype(np.uint16)),
         **column_scripts,
         **sheets,
@@ -191,10 +219,35 @@ def _legend(found: Categories | None, n_points: int) -> tuple[Array, dict[str, A
     return codes, {"names": names, "colors": colors, "labelled": labelled}
 
 
-def _fields(hover: Any) -> list[tuple[Any, Any]]:
+def _rows(maps: Maps) -> dict[str, str]:
+    """Scripts that say which point each row of a map is; none where that is clear."""
+    if not maps.apart:
+        return {}
+    return {f"rows{m}": _base64(rows.astype(np.uint32)) for m, rows in enumerate(maps.rows)}
+
+
+def _fields(hover: Any, maps: Maps) -> list[tuple[Any, Any]]:
     """Names and columns of what to show about a point."""
     if hover is None:
         return []
+    if not maps.apart:
+        return _named_columns(hover)
+    parts = [dict(_named_columns(each)) for each in maps.each("hover", hover)]
+    fields = []
+    for name in dict.fromkeys(name for part in parts for name in part):
+        columns: list[list[Any] | None] = []
+        for m, part in enumerate(parts):
+            if name in part:
+                _texts(f"hover[{m}][{name!r}]", part[name], len(maps.rows[m]))
+                columns.append(_entries(part[name]))
+            else:
+                columns.append(None)
+        for of, column in maps.column(columns, lambda a, b: _text(a) == _text(b)):
+            fields.append((name if of is None else f"{name}, {maps.titles[of]}", column))
+    return fields
+
+
+def _named_columns(hover: Any) -> list[tuple[Any, Any]]:
     names = getattr(hover, "columns", None)
     if names is None and not hasattr(hover, "keys"):
         kind = type(hover).__name__
@@ -232,8 +285,7 @@ def _kind(column: Any, different: list[str]) -> str:
 
 
 def _are_numbers(column: Any) -> bool:
-    entries = column.tolist() if hasattr(column, "tolist") else list(column)
-    present = [entry for entry in entries if _text(entry) != ""]
+    present = [entry for entry in _entries(column) if _text(entry) != ""]
     return bool(present) and all(
         isinstance(entry, int | float | np.number)
         and not isinstance(entry, bool)
@@ -249,13 +301,16 @@ def _palette(columns: list[dict[str, Any]]) -> list[str]:
 
 
 def _texts(name: str, column: Any, n_points: int) -> list[str]:
-    entries: Iterable[Any] = column.tolist() if hasattr(column, "tolist") else list(column)
-    texts = [_text(entry) for entry in entries]
+    texts = [_text(entry) for entry in _entries(column)]
     if len(texts) != n_points:
         raise ValueError(
             f"{name} must have one entry for each of the {n_points} points; got {len(texts)}"
         )
     return texts
+
+
+def _entries(column: Any) -> list[Any]:
+    return column.tolist() if hasattr(column, "tolist") else list(column)
 
 
 def _text(entry: Any) -> str:
@@ -266,9 +321,7 @@ def _text(entry: Any) -> str:
     return str(entry)
 
 
-def _sheets(
-    images: npt.ArrayLike | None, n_points: int
-) -> tuple[dict[str, int] | None, dict[str, str]]:
+def _sheets(images: Any, n_points: int) -> tuple[dict[str, int] | None, dict[str, str]]:
     """Tile thumbnails into sheets; where to find them, and a script for each sheet."""
     if images is None:
         return None, {}

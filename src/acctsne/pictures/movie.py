@@ -1,31 +1,35 @@
-"""Movies of the optimisation: frames collected while a fit runs, written as gif, mp4 or html."""
+"""Movies as gif, mp4 or html: of a fit, collected as it runs, and from one map to another."""
 
 import base64
 import io
 import json
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter1d
 
 from acctsne.pictures.html import fill
-from acctsne.pictures.inputs import Quantized, categories, check_points
+from acctsne.pictures.inputs import Categories, Quantized, categories, check_points
+from acctsne.pictures.maps import Maps
 from acctsne.pictures.plot import MAX_NAMES, marker, scatter
 from acctsne.runtime.optional import require
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "write"]
 
 Array = npt.NDArray[Any]
 
 _SMOOTHING = 3  # frames, the standard deviation of the window that the camera's way is averaged in
 _FRAMES_A_SECOND = 20
-_LAST_FRAME_SECONDS = 2
+_LAST_FRAME_SECONDS = 2.0
+_MAP_SECONDS = 1.0  # that a map of several is shown
+_FRAMES_OF_A_FLIP = 24  # from one map to the next
 _INCHES, _DPI = 6.0, 100
 
 
@@ -89,16 +93,64 @@ class Recorder:
         title : str, default=None
             Text above the map.
         """
-        path = Path(path)
-        writers = {".gif": _write_gif, ".mp4": _write_mp4, ".html": _write_html}
-        if path.suffix.lower() not in writers:
-            raise ValueError(f"a movie is written as .gif, .mp4 or .html; got {str(path)!r}")
+        save = _writer(path)
         if not self._frames:
             raise ValueError(
                 "no frame was collected: pass the recorder as callback, with "
                 f"callback_every={self.every} or a divisor of it"
             )
-        writers[path.suffix.lower()](path, _Film(self._frames, labels, title))
+        save(Path(path), _Film(_Growth(self._frames, labels), title))
+
+
+def write(
+    Y: Sequence[npt.ArrayLike],
+    path: str | Path,
+    labels: Any = None,
+    *,
+    ids: Any = None,
+    title: str | None = None,
+    titles: Sequence[str] | None = None,
+) -> None:
+    """Write a movie that goes from map to map.
+
+    Points that two maps share move from their place in the first to that in the second; the others
+    fade.
+
+    Parameters
+    ----------
+    Y : list of array-like of shape (n_points, 2) or (n_points, 3)
+        The maps, such as those of :class:`AlignedTSNE`.
+    path : str or Path
+        The file: .gif, .mp4, or .html for a page with a slider that needs no network.
+    labels : array-like of shape (n_points,), default=None
+        Categories to colour points by; with ids, a list with those of each map.
+    ids : list of array-like of shape (n_points,), default=None
+        Names of the points of each map: equal ones are the same point. With None, a row is the same
+        point in every map.
+    title : str, default=None
+        Text above the maps.
+    titles : list of str, default=None
+        What each map is called.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_digits
+    >>> from acctsne import AlignedTSNE
+    >>> from acctsne.pictures import movie
+    >>> X, y = load_digits(return_X_y=True)
+    >>> rows = [list(range(200)), list(range(100, 300))]
+    >>> maps = AlignedTSNE().fit_transform([X[each] for each in rows], ids=rows)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     movie.write(maps, f"{folder}/maps.gif", [y[each] for each in rows], ids=rows)
+    ...     os.listdir(folder)
+    ['maps.gif']
+    """
+    save = _writer(path)
+    maps = Maps.of(Y, ids, titles)
+    if len(maps) < 2:
+        raise ValueError("a movie goes from map to map: Y must be a list of two maps or more")
+    save(Path(path), _Film(_Flips(maps, maps.labels(labels)), title))
 
 
 def camera(radii: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -119,22 +171,118 @@ def camera(radii: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return farthest
 
 
-class _Film:
-    """The frames as images, drawn when asked for."""
+@dataclass(frozen=True)
+class _Scene:
+    """What one frame shows."""
 
-    def __init__(self, frames: list[_Frame], labels: Any, title: str | None) -> None:
+    points: Array
+    labels: Categories | None
+    fade: Array | float  # how much of its opacity each point has
+    caption: str
+    center: Array
+    radius: float  # that the camera sees from the centre
+    seconds: float
+
+
+class _Script(Protocol):
+    """What a film shows: scenes, made when asked for; by the last, sizes of markers are chosen."""
+
+    def __len__(self) -> int: ...
+
+    def scene(self, number: int) -> _Scene: ...
+
+
+class _Growth:
+    """A fit: the map forms and grows."""
+
+    def __init__(self, frames: list[_Frame], labels: Any) -> None:
         self.frames = frames
-        self.title = title
-        last = frames[-1].positions.points()
-        self.labels = None if labels is None else categories(labels, len(last))
+        n_points = len(frames[-1].positions.steps)
+        self.labels = None if labels is None else categories(labels, n_points)
         self.sight = camera([_radius(frame.positions.points()) for frame in frames])
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def scene(self, number: int) -> _Scene:
+        frame = self.frames[number]
+        points = frame.positions.points()
+        caption = f"iteration {frame.iteration + 1}, KL divergence {frame.kl:.3f}"
+        last = number == len(self) - 1
+        return _Scene(
+            points,
+            self.labels,
+            1.0,
+            caption,
+            points.mean(axis=0),
+            self.sight[number],
+            _LAST_FRAME_SECONDS if last else 1 / _FRAMES_A_SECOND,
+        )
+
+
+class _Flips:
+    """Several maps: each for a while, and on the way to the next, points between both."""
+
+    def __init__(self, maps: Maps, labels: Categories | None) -> None:
+        self.maps = maps
+        self.labels = labels
+        every = np.concatenate(maps.layouts)
+        low, high = every.min(axis=0), every.max(axis=0)
+        self.center = (low + high) / 2
+        self.radius = 1.05 * float((high - low).max()) / 2 or 1.0
+
+    def __len__(self) -> int:
+        return (len(self.maps) - 1) * _FRAMES_OF_A_FLIP + 1
+
+    def scene(self, number: int) -> _Scene:
+        before, step = divmod(number, _FRAMES_OF_A_FLIP)
+        part = step / _FRAMES_OF_A_FLIP
+        part = part * part * (3 - 2 * part)  # away and home slowly
+        after = before + (step > 0)
+        here, there = self._places(before), self._places(after)
+        had, has = ~np.isnan(here[:, 0]), ~np.isnan(there[:, 0])
+        places = np.where(
+            (had & has)[:, None],
+            (1 - part) * here + part * there,
+            np.where(had[:, None], here, there),
+        )
+        fade = np.where(had & has, 1.0, np.where(had, 1 - part, part))
+        shown = np.flatnonzero(had | has)
+        labels = self.labels
+        if labels is not None:
+            labels = Categories(labels.names, labels.codes[shown])
+        titles = self.maps.titles
+        return _Scene(
+            places[shown],
+            labels,
+            fade[shown],
+            titles[before] if step == 0 else f"{titles[before]} \u2192 {titles[after]}",
+            self.center,
+            self.radius,
+            _MAP_SECONDS if step == 0 else 1 / _FRAMES_A_SECOND,
+        )
+
+    def _places(self, m: int) -> Array:
+        """Where a map has each point; nan where it has not."""
+        places = np.full((self.maps.n_points, self.maps.layouts[m].shape[1]), np.nan)
+        places[self.maps.rows[m]] = self.maps.layouts[m]
+        return places
+
+
+class _Film:
+    """The scenes as images, drawn when asked for."""
+
+    def __init__(self, script: _Script, title: str | None) -> None:
+        self.script = script
+        self.title = title
+        last = script.scene(len(script) - 1)
 
         figure = require("matplotlib.figure", "plot").Figure(figsize=(_INCHES, _INCHES), dpi=_DPI)
         self.canvas = require("matplotlib.backends.backend_agg", "plot").FigureCanvasAgg(figure)
-        projection = "3d" if last.shape[1] == 3 else None
+        projection = "3d" if last.points.shape[1] == 3 else None
         self.ax = figure.add_axes((0, 0, 1, 0.94), projection=projection)
-        self.size, self.alpha = marker(self.ax, last)
-        self._draw(len(frames) - 1)
+        self.size, self.alpha = marker(self.ax, last.points)
+        self._draw(last)
         legend = self.ax.get_legend()
         if legend is not None:
             # Pixels on either side must be even for mp4.
@@ -143,32 +291,32 @@ class _Film:
             self.ax.set_position((0, 0, _INCHES / width, 0.94))
 
     def __len__(self) -> int:
-        return len(self.frames)
+        return len(self.script)
+
+    def seconds(self, number: int) -> float:
+        """How long a frame is shown."""
+        return self.script.scene(number).seconds
 
     def image(self, number: int) -> Array:
         """Red, green and blue of one frame."""
-        self._draw(number)
+        self._draw(self.script.scene(number))
         self.canvas.draw()
         return np.array(self.canvas.buffer_rgba())[..., :3]
 
-    def _draw(self, number: int) -> None:
-        frame = self.frames[number]
-        progress = f"iteration {frame.iteration + 1}, KL divergence {frame.kl:.3f}"
-        points = frame.positions.points()
+    def _draw(self, scene: _Scene) -> None:
         self.ax.clear()
         scatter(
-            points,
-            self.labels,
+            scene.points,
+            scene.labels,
             ax=self.ax,
             size=self.size,
-            alpha=self.alpha,
+            alpha=self.alpha * scene.fade,
             names=False,  # they would jump about
-            legend=self.labels is not None and len(self.labels.names) <= MAX_NAMES,
-            title=progress if self.title is None else f"{self.title}: {progress}",
+            legend=scene.labels is not None and len(scene.labels.names) <= MAX_NAMES,
+            title=scene.caption if self.title is None else f"{self.title}: {scene.caption}",
         )
-        center, radius = points.mean(axis=0), self.sight[number]
-        for axis, middle in zip("xyz", center, strict=False):
-            self.ax.set(**{f"{axis}lim": (middle - radius, middle + radius)})
+        for axis, middle in zip("xyz", scene.center, strict=False):
+            self.ax.set(**{f"{axis}lim": (middle - scene.radius, middle + scene.radius)})
 
 
 def _radius(points: Array) -> float:
@@ -182,10 +330,21 @@ def _with_palette(pixels: Array) -> Any:
     return Image.fromarray(pixels).quantize(256, Image.Quantize.MAXCOVERAGE)
 
 
+def _writer(path: str | Path) -> Callable[[Path, _Film], None]:
+    writers = {".gif": _write_gif, ".mp4": _write_mp4, ".html": _write_html}
+    suffix = Path(path).suffix.lower()
+    if suffix not in writers:
+        raise ValueError(f"a movie is written as .gif, .mp4 or .html; got {str(path)!r}")
+    return writers[suffix]
+
+
+def _milliseconds(film: _Film) -> list[int]:
+    return [round(1000 * film.seconds(k)) for k in range(len(film))]
+
+
 def _write_gif(path: Path, film: _Film) -> None:
     images = (_with_palette(film.image(k)) for k in range(len(film)))
-    durations = [1000 // _FRAMES_A_SECOND] * len(film)
-    durations[-1] = 1000 * _LAST_FRAME_SECONDS
+    durations = _milliseconds(film)
     next(images).save(
         path, format="gif", save_all=True, append_images=images, duration=durations, loop=0
     )
@@ -198,9 +357,8 @@ def _write_mp4(path: Path, film: _Film) -> None:
     writer.send(None)  # starts the encoder
     for k in range(len(film)):
         image = np.ascontiguousarray(film.image(k))
-        writer.send(image)
-    for _ in range(_FRAMES_A_SECOND * _LAST_FRAME_SECONDS):
-        writer.send(image)
+        for _ in range(round(_FRAMES_A_SECOND * film.seconds(k))):
+            writer.send(image)
     writer.close()
 
 
@@ -214,6 +372,6 @@ def _write_html(path: Path, film: _Film) -> None:
         "movie.html",
         title=escape(film.title or "t-SNE"),
         frames=json.dumps(frames),
-        milliseconds=str(1000 // _FRAMES_A_SECOND),
+        milliseconds=json.dumps(_milliseconds(film)),
     )
     path.write_text(page, encoding="utf-8", errors="replace")

@@ -7,7 +7,7 @@ import io
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from acctsne.pictures.colors import MISSING, SINGLE, categorical, from_hex
 from acctsne.pictures.inputs import Categories, categories, check_points, check_values
 from acctsne.pictures.label_places import island_medians, spread
+from acctsne.pictures.maps import Maps
 from acctsne.pictures.shading import pixel_of, shade
 from acctsne.runtime.optional import require
 
@@ -38,6 +39,7 @@ MAX_NAMES = 30
 MAX_LEGEND = 120
 
 _INCHES = 6.0  # of a new map's side
+_PANEL_INCHES, _MAX_ACROSS = 4.0, 4  # of each of several maps, and how many stand side by side
 _DPI = 200  # of written pictures, and of points inside vector formats
 _MARGIN = 0.03  # of the map's extent, around it
 _LONGEST_NAME = 32
@@ -51,7 +53,7 @@ def scatter(
     *,
     ax: "Axes | None" = None,
     size: float | None = None,
-    alpha: float | None = None,
+    alpha: float | Array | None = None,
     colors: Mapping[str, Any] | Sequence[Any] | None = None,
     cmap: str = "viridis",
     names: bool | None = None,
@@ -76,9 +78,10 @@ def scatter(
     ax : matplotlib Axes, default=None
         Where to draw; a new figure of pyplot's if None. For three columns, axes made with
         `projection="3d"`.
-    size, alpha : float, default=None
-        Area of a marker in square points, and its opacity; None to have them follow from how
-        densely the points lie.
+    size : float, default=None
+        Area of a marker in square points; None to have it follow from how densely the points lie.
+    alpha : float or ndarray of shape (n_points,), default=None
+        Opacity of all markers, or of each; None to have it follow likewise.
     colors : mapping or sequence of colours, default=None
         Colours of the categories, by name or in order; None for a palette of colours as different
         as can be.
@@ -109,44 +112,45 @@ def scatter(
     paint = _paint(len(points), labels, values, colors, cmap)
     own = ax is None
     ax = _new_axes(points.shape[1]) if ax is None else _check_axes(ax, points.shape[1])
-    _draw_points(ax, points, paint, size, alpha)
+    names, legend = _what_to_write(paint, names, legend)
+    _draw_points(ax, points, paint, size, alpha, _frame(points))
     if title is not None:
         ax.set_title(title, parse_math=False)
-
-    found = paint.categories
-    n_categories = 0 if found is None else len(found.names)
-    if names is None:
-        names = 0 < n_categories <= MAX_NAMES
-    if legend is None:
-        legend = paint.scale is not None or not names
-    if legend and paint.scale is not None:
-        _add_color_bar(ax, paint)
-    elif legend and found is not None and n_categories:
-        _add_legend(ax, found, paint.table, own)
-    if names and found is not None and n_categories:
-        _write_names(ax, points, found, paint.table)
+    if legend:
+        _add_key([ax], paint, own)
+    if names:
+        _write_names(ax, points, paint)
     return ax
 
 
 def save(
-    Y: npt.ArrayLike,
+    Y: npt.ArrayLike | Sequence[npt.ArrayLike],
     path: str | Path,
     labels: Any = None,
     values: Any = None,
     *,
+    ids: Any = None,
     title: str | None = None,
+    titles: Sequence[str] | None = None,
     **options: Any,
 ) -> None:
-    """Draw a map into a png, pdf or svg file.
+    """Draw a map, or several beside each other, into a png, pdf or svg file.
 
-    In pdf and svg, text stays text and the points are one image, so that files stay small.
+    In pdf and svg, text stays text and the points are one image, so that files stay small. Several
+    maps are seen through the same frame, in the same colours.
 
     Parameters
     ----------
-    Y, labels, values, title
-        As for `scatter`.
+    Y : array-like of shape (n_points, 2) or (n_points, 3), or list of such
+        The map, or several.
+    labels, values, title
+        As for `scatter`; with ids, lists with one entry for each map.
     path : str or Path
         The file; its suffix says the format.
+    ids : list of array-like of shape (n_points,), default=None
+        Names of the points of each of several maps, where these differ in points.
+    titles : list of str, default=None
+        Text above each of several maps.
     **options
         Other parameters of `scatter`.
 
@@ -163,7 +167,11 @@ def save(
     path = Path(path)
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"a picture is written as .png, .pdf or .svg; got {str(path)!r}")
-    figure = _draw(Y, labels, values, title=title, **options)
+    maps = Maps.of(Y, ids, titles)
+    if len(maps) == 1:
+        figure = _draw(maps.layouts[0], labels, values, title=title, **options)
+    else:
+        figure = _draw_several(maps, labels, values, title, **options)
     # Tight: a legend stands outside the axes and is to widen the picture, not to squeeze the map.
     figure.savefig(path, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
 
@@ -175,6 +183,57 @@ def _draw(Y: npt.ArrayLike, labels: Any, values: Any, **options: Any) -> "Figure
     projection = "3d" if points.shape[1] == 3 else None
     ax = figure.add_axes((0, 0, 1, 0.94), projection=projection)
     scatter(points, labels, values, ax=ax, **options)
+    return figure
+
+
+def _draw_several(
+    maps: Maps,
+    labels: Any,
+    values: Any,
+    title: str | None,
+    *,
+    size: float | None = None,
+    alpha: float | None = None,
+    colors: Any = None,
+    cmap: str = "viridis",
+    names: bool | None = None,
+    legend: bool | None = None,
+) -> "Figure":
+    """Draw maps beside each other, as `scatter` would each, with one key for all."""
+    rows = np.concatenate(maps.rows)
+    if values is not None:
+        values = np.concatenate(maps.numbers("values", values, check_values))
+    found = maps.labels(labels)
+    if found is not None:
+        found = Categories(found.names, found.codes[rows])
+    paint = _paint(len(rows), found, values, colors, cmap)
+    names, legend = _what_to_write(paint, names, legend)
+    across = min(len(maps), _MAX_ACROSS)
+    down = math.ceil(len(maps) / across)
+    figure: Figure = require("matplotlib.figure", "plot").Figure(
+        figsize=(across * _PANEL_INCHES, down * _PANEL_INCHES)
+    )
+    frame = _frame(np.concatenate(maps.layouts))
+    ends = np.cumsum([0, *map(len, maps.layouts)])
+    axes = []
+    for m, points in enumerate(maps.layouts):
+        place = (
+            (m % across) / across,
+            1 - (m // across + 1) / down,
+            0.98 / across,
+            0.92 / down,
+        )
+        ax = figure.add_axes(place, projection="3d" if points.shape[1] == 3 else None)
+        part = paint.part(slice(ends[m], ends[m + 1]))
+        _draw_points(ax, points, part, size, alpha, frame)
+        ax.set_title(maps.titles[m], parse_math=False)
+        if names:
+            _write_names(ax, points, part)
+        axes.append(ax)
+    if legend:
+        _add_key(axes, paint, grow=False)
+    if title is not None:
+        figure.suptitle(title, y=1 + 0.02 / down, va="bottom", parse_math=False)
     return figure
 
 
@@ -257,6 +316,17 @@ class _Paint:
     scale: Any = None  # matplotlib's ScalarMappable, for a colour bar
     extend: str = "neither"  # at which ends of the scale values are cut off
 
+    def part(self, points: slice) -> "_Paint":
+        """How some of the points are coloured, with only the categories that they have."""
+        rows = self.rows[points]
+        if self.categories is None:
+            return replace(self, rows=rows)
+        used, codes = np.unique(rows[rows >= 0], return_inverse=True)
+        own = np.full(len(rows), -1, dtype=np.int32)
+        own[rows >= 0] = codes
+        named = Categories([self.categories.names[code] for code in used], own)
+        return replace(self, rows=own, table=self.table[used], categories=named)
+
 
 def _paint(n_points: int, labels: Any, values: Any, colors: Any, cmap: str) -> _Paint:
     if labels is not None and values is not None:
@@ -317,11 +387,26 @@ def _check_axes(ax: "Axes", n_columns: int) -> "Axes":
     return ax
 
 
-def _set_frame(ax: "Axes", points: Array) -> tuple[Array, Array]:
-    """Set square limits around all points, take away everything else, and return the corners."""
+def _what_to_write(paint: _Paint, names: bool | None, legend: bool | None) -> tuple[bool, bool]:
+    """Whether there are names on the map, and whether there is a legend or a colour bar."""
+    n_categories = 0 if paint.categories is None else len(paint.categories.names)
+    if names is None:
+        names = n_categories <= MAX_NAMES
+    names = names and n_categories > 0
+    if legend is None:
+        legend = paint.scale is not None or not names
+    return names, legend and (paint.scale is not None or n_categories > 0)
+
+
+def _frame(points: Array) -> tuple[Array, Array]:
+    """Corners of a square, or cube, around all points, with some room."""
     low, high = points.min(axis=0).astype(float), points.max(axis=0).astype(float)
     half = ((high - low).max() / 2 or 1.0) * (1 + 2 * _MARGIN)
-    low, high = (low + high) / 2 - half, (low + high) / 2 + half
+    return (low + high) / 2 - half, (low + high) / 2 + half
+
+
+def _set_frame(ax: "Axes", low: Array, high: Array) -> None:
+    """Set the limits of the axes and take away everything else."""
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
     if isinstance(ax, require("mpl_toolkits.mplot3d", "plot").Axes3D):
@@ -336,13 +421,18 @@ def _set_frame(ax: "Axes", points: Array) -> tuple[Array, Array]:
     else:
         ax.set_aspect("equal", adjustable="box")
         ax.set_axis_off()
-    return low, high
 
 
 def _draw_points(
-    ax: Any, points: Array, paint: _Paint, size: float | None, alpha: float | None
+    ax: Any,
+    points: Array,
+    paint: _Paint,
+    size: float | None,
+    alpha: float | Array | None,
+    frame: tuple[Array, Array],
 ) -> None:
-    low, high = _set_frame(ax, points)
+    low, high = frame
+    _set_frame(ax, low, high)
     table = np.vstack([paint.table, from_hex(MISSING)])  # row -1
     if len(points) > SHADE_ABOVE and points.shape[1] == 2:
         image = shade(points, low, high, _pixels(points, low, high), paint.rows, table)
@@ -356,7 +446,7 @@ def _draw_points(
         *points[order].T,
         s=auto_size if size is None else size,
         c=table[paint.rows[order]],
-        alpha=auto_alpha if alpha is None else alpha,
+        alpha=auto_alpha if alpha is None else np.broadcast_to(alpha, len(points))[order],
         linewidths=0,
         rasterized=True,
     )
@@ -395,7 +485,10 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
-def _write_names(ax: Any, points: Array, found: Categories, table: Array) -> None:
+def _write_names(ax: Any, points: Array, paint: _Paint) -> None:
+    found = paint.categories
+    if found is None or not found.names:
+        return
     patheffects = require("matplotlib.patheffects", "plot")
     anchors = island_medians(points, found.codes, len(found.names))
     style: dict[str, Any] = {
@@ -408,7 +501,7 @@ def _write_names(ax: Any, points: Array, found: Categories, table: Array) -> Non
     }
     texts = [
         ax.text(*anchor, _short(name), color=0.5 * color, **style)
-        for anchor, name, color in zip(anchors, found.names, table, strict=True)
+        for anchor, name, color in zip(anchors, found.names, paint.table, strict=True)
     ]
     if points.shape[1] == 3:
         return
@@ -421,6 +514,14 @@ def _write_names(ax: Any, points: Array, found: Categories, table: Array) -> Non
     places = ax.transData.inverted().transform(spread(wanted, sizes))
     for text, place in zip(texts, places, strict=True):
         text.set_position(tuple(place))
+
+
+def _add_key(axes: "list[Axes]", paint: _Paint, grow: bool) -> None:
+    """Add what tells the colours: a bar for numbers, or a legend, beside the last of the axes."""
+    if paint.scale is not None:
+        _add_color_bar(axes, paint)
+    elif paint.categories is not None:
+        _add_legend(axes[-1], paint.categories, paint.table, grow)
 
 
 def _add_legend(ax: "Axes", found: Categories, table: Array, grow: bool) -> None:
@@ -464,9 +565,9 @@ def _add_legend(ax: "Axes", found: Categories, table: Array, grow: bool) -> None
         ax.set_position((place.x0 * shrink, place.y0, place.width * shrink, place.height))
 
 
-def _add_color_bar(ax: "Axes", paint: _Paint) -> None:
-    bar = ax.figure.colorbar(
-        paint.scale, ax=ax, extend=paint.extend, extendfrac=0.03, shrink=0.5, aspect=25, pad=0.01
+def _add_color_bar(axes: "list[Axes]", paint: _Paint) -> None:
+    bar = axes[0].figure.colorbar(
+        paint.scale, ax=axes, extend=paint.extend, extendfrac=0.03, shrink=0.5, aspect=25, pad=0.01
     )
     bar.ax.tick_params(labelsize=9)
     bar.outline.set_visible(False)

@@ -5,7 +5,11 @@ const card = document.getElementById("card");
 function fields(row) {
   const found = [about.ids ? ["id", about.ids[row]] : ["row", row]];
   if (about.labelled) found.push(["label", about.names[codes[row]]]);
-  return found.concat(columns.map((column) => [column.name, column.of(row)]));
+  found.push(...columns.map((column) => [column.name, column.of(row)]));
+  if (about.apart) {
+    found.push(["in", maps.filter((each) => each.has(row)).map((each) => each.title).join(", ")]);
+  }
+  return found;
 }
 
 function thumbnail(row) {
@@ -47,8 +51,8 @@ function onMove(event) {
 }
 
 function onHover({ points: [point] }) {
-  const layer = layers[point.curveNumber];
-  if (layer && !pinned) showCard(layer.rows[point.pointNumber], ...pointer);
+  const part = drawn[point.curveNumber];
+  if (part && !pinned) showCard(part.rows[point.pointNumber], ...pointer);
 }
 
 function hideCard() {

@@ -35,13 +35,12 @@ function byCategory({ texts, places }) {
 
 function byNumber(column) {
   const numbers = column.texts.map((entry) => (entry === "" ? NaN : Number(entry)));
-  const valueOf = (row) => numbers[column.places ? column.places[row] : row];
-  const [rows, without] = grouped((row) => (Number.isNaN(valueOf(row)) ? 1 : 0), 2);
-  const values = Float32Array.from(rows, valueOf);
-  const sorted = values.slice().sort();
+  const numberOf = (row) => numbers[column.places ? column.places[row] : row];
+  const [rows, without] = grouped((row) => (Number.isNaN(numberOf(row)) ? 1 : 0), 2);
+  const sorted = Float32Array.from(rows, numberOf).sort();
   const at = (part) => sorted[Math.round(part * (sorted.length - 1))];
   const [low, high] = [at(0.005), at(0.995)]; // a few outliers do not take all the colours
-  const layers = [{ name: column.name, rows, values, low, high }];
+  const layers = [{ name: column.name, rows, numberOf, low, high }];
   if (without.length) layers.unshift({ name: "none", color: about.missing, rows: without });
   return { layers, scale: { low, high } };
 }
@@ -64,6 +63,29 @@ let shown = layers.map(() => true);
 const usual = about.size * Math.min(1, Math.max(0.6, map.clientWidth / 700));
 let size = usual;
 
+// What is drawn of each layer: its rows in the map that is shown. On the way between two maps, those
+// in both, and apart from them those that fade away and those that appear.
+let drawn = [];
+let dividedFor = null;
+
+function divide() {
+  const [before, after, part] = between();
+  const wanted = [layers, before, part ? after : before];
+  if (!dividedFor || wanted.some((each, i) => each !== dividedFor[i])) {
+    dividedFor = wanted;
+    drawn = layers.flatMap(({ rows }, layer) => {
+      if (!about.apart) return [{ layer, rows }];
+      if (!part) return [{ layer, rows: rows.filter(before.has) }];
+      return [
+        { layer, rows: rows.filter((row) => before.has(row) && after.has(row)) },
+        { layer, rows: rows.filter((row) => before.has(row) && !after.has(row)), going: true },
+        { layer, rows: rows.filter((row) => !before.has(row) && after.has(row)), coming: true },
+      ];
+    });
+  }
+  for (const each of drawn) each.fade = each.going ? 1 - part : each.coming ? part : 1;
+}
+
 const markers = (rows, marker) => ({
   ...positions(rows),
   type: flat ? "scattergl" : "scatter3d",
@@ -74,26 +96,29 @@ const markers = (rows, marker) => ({
 });
 
 function traces() {
-  const drawn = layers.map(({ rows, color, values, low, high }, i) => ({
-    ...markers(rows, {
-      size,
-      opacity: about.opacity,
-      line: { width: 0 },
-      ...(values
-        ? {
-            color: values,
-            cmin: low,
-            cmax: high,
-            colorscale: ramp.map((code, k) => [k / (ramp.length - 1), code]),
-          }
-        : { color }),
-    }),
-    visible: shown[i],
-    selectedpoints: selectedIn(rows),
-  }));
+  divide();
+  const points = drawn.map(({ layer, rows, fade }) => {
+    const { color, numberOf, low, high } = layers[layer];
+    const scaled = () => ({
+      color: Float32Array.from(rows, numberOf),
+      cmin: low,
+      cmax: high,
+      colorscale: ramp.map((code, k) => [k / (ramp.length - 1), code]),
+    });
+    return {
+      ...markers(rows, {
+        size,
+        opacity: about.opacity * fade,
+        line: { width: 0 },
+        ...(numberOf ? scaled() : { color }),
+      }),
+      visible: shown[layer],
+      selectedpoints: selectedIn(rows),
+    };
+  });
   // What a search has found, on top of everything.
   const ring = { size: 14, color: dark() ? "#fff" : "#000", symbol: "circle-open", line: { width: 2 } };
-  return [...drawn, markers(foundRows, ring)];
+  return [...points, markers(foundRows.filter(nearest().has), ring)];
 }
 
 const legend = document.getElementById("legend");
@@ -109,13 +134,20 @@ function entry({ name, color, rows }, i) {
   button.setAttribute("aria-pressed", shown[i]);
   const dot = element("i");
   dot.style.background = color;
-  button.append(dot, element("span", name), element("small", rows.length.toLocaleString("en")));
+  button.append(dot, element("span", name), element("small", countText(rows)));
   // A double click is two clicks first, which undo each other.
   button.addEventListener("click", (event) =>
     event.shiftKey ? alone(i) : show(shown.map((visible, k) => (k === i ? !visible : visible))),
   );
   button.addEventListener("dblclick", () => alone(i));
   return button;
+}
+
+const countText = (rows) => rows.filter(nearest().has).length.toLocaleString("en");
+
+// Numbers of points in the map that is shown.
+function countAgain() {
+  legend.querySelectorAll("small").forEach((small, i) => (small.textContent = countText(layers[i].rows)));
 }
 
 function scaleBar({ low, high }) {
@@ -139,7 +171,7 @@ function alone(i) {
 function show(wanted) {
   shown = wanted;
   legend.querySelectorAll("button").forEach((button, i) => button.setAttribute("aria-pressed", shown[i]));
-  return Plotly.restyle(map, { visible: shown }, [...layers.keys()]);
+  return Plotly.restyle(map, { visible: drawn.map(({ layer }) => shown[layer]) }, [...drawn.keys()]);
 }
 
 const menu = document.getElementById("color");

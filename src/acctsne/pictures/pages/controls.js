@@ -84,6 +84,8 @@ const actions = {
     setTheme(dark() ? "light" : "dark");
     await redraw();
   },
+  earlier: () => flip(-1),
+  later: () => flip(1),
   copy,
   download,
   clear: () => select([]),
@@ -100,6 +102,8 @@ const keys = {
   d: actions.theme,
   c: actions.copy,
   s: actions.download,
+  ",": actions.earlier,
+  ".": actions.later,
   Escape: actions.clear,
   "/": () => search.focus(),
   ArrowLeft: () => move(-1, 0),
@@ -111,7 +115,7 @@ if (!flat) ["b", "l"].forEach((key) => delete keys[key]);
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.matches("input, select")) {
+  if (event.target.matches("input:not([type=range]), select")) {
     if (["Escape", "Enter"].includes(event.key)) map.focus();
     return;
   }

@@ -14,17 +14,45 @@ function decode(id, Kind) {
   return new Kind(bytes.buffer);
 }
 
-const steps = decode("positions", Uint16Array); // all of x, then all of y, then all of z
 const codes = decode("codes", Uint16Array); // which of the labels
 const rowCount = codes.length;
-const everything = 65535 * about.step; // extent of the map
+const everything = 65535 * about.step; // extent of the maps
 const axes = flat ? ["x", "y"] : ["x", "y", "z"];
 
-const coordinate = (row, axis) => about.low[axis] + about.step * steps[axis * rowCount + row];
+// The maps. A row is a point, of whatever maps have it; `place` is where a map has it, or -1.
+const maps = about.maps.map((title, m) => {
+  const steps = decode(`positions${m}`, Uint16Array); // all of x, then all of y, then all of z
+  const count = steps.length / axes.length;
+  const places = about.apart ? new Int32Array(rowCount).fill(-1) : null;
+  if (places) decode(`rows${m}`, Uint32Array).forEach((row, i) => (places[row] = i));
+  const place = (row) => (places ? places[row] : row);
+  return {
+    title,
+    place,
+    has: (row) => place(row) >= 0,
+    at: (row, axis) => about.low[axis] + about.step * steps[axis * count + place(row)],
+    most: axes.map((_, axis) =>
+      steps.subarray(axis * count, (axis + 1) * count).reduce((a, b) => Math.max(a, b)),
+    ),
+  };
+});
+
+// What is shown: a map's number, or a part of the way from one to the next.
+let moment = 0;
+const between = () => [maps[Math.floor(moment)], maps[Math.ceil(moment)], moment % 1];
+const nearest = () => maps[Math.round(moment)];
+
+// Where a point is now. One that only one of two maps has does not move between them.
+function coordinate(row, axis) {
+  const [before, after, part] = between();
+  if (!part || !after.has(row)) return before.at(row, axis);
+  if (!before.has(row)) return after.at(row, axis);
+  return (1 - part) * before.at(row, axis) + part * after.at(row, axis);
+}
 
 // Ends of an axis, with room for the points at the edge.
 const ends = axes.map((_, axis) => {
-  const most = steps.subarray(axis * rowCount, (axis + 1) * rowCount).reduce((a, b) => Math.max(a, b));
+  const most = Math.max(...maps.map((each) => each.most[axis]));
   const room = 0.04 * everything;
   return [about.low[axis] - room, about.low[axis] + about.step * most + room];
 });

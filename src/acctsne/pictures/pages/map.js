@@ -1,4 +1,4 @@
-// Draws the map with Plotly, and again when colours or the theme change.
+// Draws the map with Plotly, and again when colours, the theme or the map change.
 
 const hidden = { visible: false, showspikes: false };
 
@@ -10,11 +10,16 @@ const layout = () => ({
   margin: { l: 0, r: 0, t: 0, b: 0 },
   paper_bgcolor: dark() ? "#14171c" : "#fff",
   plot_bgcolor: dark() ? "#14171c" : "#fff",
-  uirevision: "kept", // the view stays when something is redrawn
+  // The view stays when something is redrawn, whether a finger or a key has changed it.
+  uirevision: "kept",
   // Given, so that hiding a category moves nothing.
-  xaxis: { ...hidden, range: ends[0] },
-  yaxis: { ...hidden, range: ends[1], scaleanchor: "x" },
-  scene: { xaxis: hidden, yaxis: hidden, zaxis: hidden, aspectmode: "data" },
+  xaxis: { ...hidden, range: map.layout?.xaxis.range ?? ends[0] },
+  yaxis: { ...hidden, range: map.layout?.yaxis.range ?? ends[1], scaleanchor: "x" },
+  scene: {
+    ...Object.fromEntries(axes.map((name, axis) => [`${name}axis`, { ...hidden, range: ends[axis] }])),
+    aspectmode: "data",
+    ...(map.layout?.scene?.camera ? { camera: map.layout.scene.camera } : {}),
+  },
 });
 const config = { scrollZoom: true, responsive: true, displayModeBar: false };
 
@@ -27,7 +32,7 @@ async function resize() {
   const wanted = Math.min(usual * Math.sqrt(closer), Math.max(usual, 7));
   if (Math.abs(Math.log(wanted / size)) < 0.2) return; // each change redraws all points
   size = wanted;
-  await Plotly.restyle(map, { "marker.size": size }, [...layers.keys()]);
+  await Plotly.restyle(map, { "marker.size": size }, [...drawn.keys()]);
 }
 
 drawLegend();

@@ -26,18 +26,19 @@ async function find() {
   const rows = matches(wanted);
   document.getElementById("found").textContent = wanted ? `${rows.length} found` : "";
   foundRows = rows.slice(0, mostShown);
-  const found = positions(foundRows);
+  const found = positions(foundRows.filter(nearest().has));
   card.hidden = true;
   pinned = false;
   await Plotly.restyle(
     map,
     Object.fromEntries(axes.map((axis) => [axis, [found[axis]]])),
-    [layers.length],
+    [drawn.length],
   );
   if (rows.length === 1) await goTo(rows[0]);
 }
 
 async function goTo(row) {
+  if (!nearest().has(row)) await flipTo(maps.findIndex((each) => each.has(row)));
   if (flat) {
     const ranges = axes.map((name, axis) => {
       const [low, high] = map.layout[`${name}axis`].range;

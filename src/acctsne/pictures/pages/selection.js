@@ -7,7 +7,7 @@ const bar = document.getElementById("selection");
 let selectedCount = 0;
 let corners = []; // of the outline being drawn, in pixels of the map
 
-// Positions in a layer of its selected rows; null where nothing is selected in any layer.
+// Positions among rows of the selected ones; null where nothing is selected at all.
 const selectedIn = (rows) =>
   selectedCount ? Array.from(rows.keys()).filter((i) => selected[rows[i]]) : null;
 
@@ -60,7 +60,6 @@ async function onUp(event) {
 // ---- What lies inside ---------------------------------------------------------------------------
 
 function rowsInside(polygon) {
-  // The polygon in the unit of `steps`, of which there are no more than points.
   const area = map.querySelector(".nsewdrag").getBoundingClientRect();
   const box = map.getBoundingClientRect();
   const [left, right] = map.layout.xaxis.range;
@@ -69,8 +68,8 @@ function rowsInside(polygon) {
   for (const [across, down] of polygon) {
     const dataX = left + ((across + box.left - area.left) / area.width) * (right - left);
     const dataY = top + ((down + box.top - area.top) / area.height) * (bottom - top);
-    x.push((dataX - about.low[0]) / about.step);
-    y.push((dataY - about.low[1]) / about.step);
+    x.push(dataX);
+    y.push(dataY);
   }
   const [lowX, highX] = [Math.min(...x), Math.max(...x)];
   const [lowY, highY] = [Math.min(...y), Math.max(...y)];
@@ -84,10 +83,10 @@ function rowsInside(polygon) {
     return odd;
   };
   const found = [];
-  layers.forEach(({ rows }, i) => {
-    if (!shown[i]) return; // what is hidden is not meant
+  drawn.forEach(({ layer, rows }) => {
+    if (!shown[layer]) return; // what is hidden is not meant
     for (const row of rows) {
-      const px = steps[row], py = steps[rowCount + row];
+      const px = coordinate(row, 0), py = coordinate(row, 1);
       if (px < lowX || px > highX || py < lowY || py > highY) continue;
       if (inside(px, py)) found.push(row);
     }
@@ -103,8 +102,8 @@ async function select(rows, add = false) {
   document.getElementById("chosen").textContent = `${selectedCount.toLocaleString("en")} selected`;
   await Plotly.restyle(
     map,
-    { selectedpoints: layers.map((layer) => selectedIn(layer.rows)) },
-    [...layers.keys()],
+    { selectedpoints: drawn.map((part) => selectedIn(part.rows)) },
+    [...drawn.keys()],
   );
 }
 
@@ -112,9 +111,13 @@ async function select(rows, add = false) {
 
 const cell = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 
+// Rows and ids; where maps have rows of their own, ids and the row in each map that has it.
 function csv() {
-  const lines = selectedRows().map((row) => (about.ids ? `${row},${cell(idOf(row))}` : String(row)));
-  return `${[about.ids ? "row,id" : "row", ...lines].join("\n")}\n`;
+  const rowIn = (row) => maps.map((each) => (each.has(row) ? each.place(row) : ""));
+  const columnsOf = (row) =>
+    about.apart ? [cell(idOf(row)), ...rowIn(row)] : about.ids ? [row, cell(idOf(row))] : [row];
+  const named = about.apart ? ["id", ...about.maps.map(cell)] : about.ids ? ["row", "id"] : ["row"];
+  return [named, ...selectedRows().map(columnsOf)].map((line) => `${line.join(",")}\n`).join("");
 }
 
 async function copy() {
