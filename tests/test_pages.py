@@ -187,6 +187,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         hover={"height": GRID[:, 1] + GRID[:, 0] / 10, "odd": ["no", "yes"] * 12},
         ids=[f'a "{i}", b' for i in range(24)],
     )
+    many = np.stack(np.meshgrid(np.arange(15.0), np.arange(14.0)), axis=-1).reshape(-1, 2)
+    html.write(
+        many,
+        folder / "lacking.html",
+        hover={
+            "number": [-1e6, *range(1, 7), None, *range(8, 209), 1e6],
+            "word": [*["x", "y"] * 3, "x", None, *["x", "y"] * 101],
+        },
+    )
     labels = [NAMES[i % 5] for i in range(24)]
     html.write(GRID, folder / "evil.html", labels=labels, hover={EVIL: [EVIL] * 24}, title=EVIL)
     html.write(
@@ -337,6 +346,8 @@ def test_box_and_lasso(browser: Browser, folder: Path) -> None:
     assert browser.selected() == [1, 2, 3, 9]
     browser.drag([(3.6, 2.6), (5.15, 2.6), (5.15, 3.15), (3.6, 3.15)], shift=True)
     assert browser.selected() == [1, 2, 3, 9, 22, 23]
+    browser.drag([(0.5, -0.15), (3.5, -0.15), (3.5, 2.6)])  # closed by a slanted line
+    assert browser.selected() == [1, 2, 3, 8, 9, 15]
     # What is hidden cannot be meant: "left" is the rows before 12.
     browser.click("#legend button")
     browser.drag([(-0.15, -0.15), (5.15, -0.15), (5.15, 3.15), (-0.15, 3.15)])
@@ -372,6 +383,12 @@ def test_ids_of_the_selected_rows(browser: Browser, folder: Path, tmp_path: Path
         "navigator.clipboard.readText().then(arguments[0], (e) => arguments[0](String(e)))"
     )
     assert copied == file.read_text()
+    browser.run("document.getElementById('chosen').textContent = ''")
+    browser.press("c")
+    browser.wait_for("document.getElementById('chosen').innerText === '4 copied'")
+    file.unlink()
+    browser.press("s")
+    WebDriverWait(browser.driver, 60).until(lambda _: file.exists())
     browser.open_map(folder / "evil.html")  # without ids: rows
     browser.run("select([5, 3])")
     assert browser.run("return csv()") == "row\n3\n5\n"
@@ -407,6 +424,20 @@ def test_colour_by_a_column(browser: Browser, folder: Path) -> None:
     assert browser.complaints() == []
 
 
+def test_what_is_lacking_and_what_lies_far_out(browser: Browser, folder: Path) -> None:
+    browser.open_map(folder / "lacking.html")
+    layers = "return layers.map(({ name, rows }) => [name, rows.length])"
+    browser.color_by("number")
+    browser.wait_for("layers.length === 2")
+    assert browser.run(layers) == [["none", 1], ["number", 209]]
+    assert browser.text("#legend").split() == ["1", "208"]  # one in 200 at either end is left out
+    browser.color_by("word")
+    browser.wait_for("layers.length === 3")
+    assert browser.run(layers) == [["x", 105], ["y", 104], ["none", 1]]
+    assert browser.run("return Array.from(layers[2].rows)") == [7]
+    assert browser.complaints() == []
+
+
 def test_dark_and_light(browser: Browser, folder: Path) -> None:
     page = folder / "grid.html"
     browser.open_map(page)
@@ -418,6 +449,16 @@ def test_dark_and_light(browser: Browser, folder: Path) -> None:
     assert picture[5, 500].max() < 40  # the page
     x, y = browser.place(*GRID[0])
     assert picture[y, x].max() > 100  # a point
+    browser.search("id1")
+    browser.wait_for("!card.hidden && card.dataset.row === '1'")
+    x, y = browser.place(*GRID[1])
+    ring = browser.picture()[y - 12 : y + 13, x - 12 : x + 13]
+    assert (ring.min(axis=-1) > 200).sum() > 20
+    browser.click("#legend button")
+    browser.wait_for("map.data[0].visible === false")
+    browser.press("d")
+    browser.wait_for("map.layout.paper_bgcolor === '#fff'")
+    assert browser.run("return map.data[0].visible") is False  # what was hidden stays hidden
     setting = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", setting)
     browser.open_map(page)
@@ -434,6 +475,11 @@ def test_keyboard(browser: Browser, folder: Path) -> None:
     closer = browser.run("return map.layout.xaxis.range")
     browser.press(Keys.ARROW_RIGHT)
     browser.wait_for(f"map.layout.xaxis.range[0] > {closer[0]}")
+    bottom = browser.run("return map.layout.yaxis.range[0]")
+    browser.press(Keys.ARROW_UP)
+    browser.wait_for(f"map.layout.yaxis.range[0] > {bottom} + 0.1")
+    browser.press(Keys.ARROW_DOWN)
+    browser.wait_for(f"Math.abs(map.layout.yaxis.range[0] - {bottom}) < 1e-6")
     browser.press("0")
     browser.wait_for(f"Math.abs(map.layout.xaxis.range[0] - {low}) < 1e-6")
     browser.press("l")

@@ -29,9 +29,8 @@ namespace {
 constexpr Size kBlockRows = 1024;
 constexpr Size kQueriesPerChunk = 64;
 
-// Entries of those lists that queries take turns at: they fit a core's second cache, together with
-// the sums of the queries.
-constexpr Size kListEntries = 1 << 15;
+// Lists that are asked for before they are needed.
+constexpr EdgeId kListsAhead = 6;
 
 // Where the square of a distance is less than so much of the squares of both lengths, their
 // difference has lost digits. Rounding leaves 1e-15 or so of the squares: twelve digits remain.
@@ -121,32 +120,16 @@ public:
   Size first() const { return first_; }
   Size count() const { return count_; }
 
-  // sums[q * count() + i] = the product of query first + q with row i of the block. Queries take
-  // turns at a few columns, whose lists stay in the cache meanwhile.
-  void products(const SparseRows<Data>& queries, Size first, Size count, double* __restrict sums,
-                EdgeId* next) const {
-    std::fill_n(sums, count * count_, 0.0);
-    for (Size q = 0; q < count; ++q) {
-      next[q] = queries.begin(first + q);
-    }
-    const auto features = static_cast<Size>(starts_.size()) - 1;
-    const Size entries = std::max<Size>(1, static_cast<Size>(values_.size()));
-    const Size columns = std::max<Size>(1, features * kListEntries / entries);
-    for (Size begin = 0; begin < features; begin += columns) {
-      for (Size q = 0; q < count; ++q) {
-        next[q] = add_products(queries, next[q], queries.end(first + q), begin + columns,
-                               sums + q * count_);
-      }
-    }
-  }
-
-private:
-  // Adds the lists of a query's columns below `limit`, from entry e on; returns the first beyond.
-  EdgeId add_products(const SparseRows<Data>& queries, EdgeId e, EdgeId end, Size limit,
-                      double* __restrict sums) const {
+  // sums[i] = the product of a query with row i of the block.
+  void products(const SparseRows<Data>& queries, Size query, double* __restrict sums) const {
+    std::fill_n(sums, count_, 0.0);
     const std::uint16_t* rows = local_rows_.data();
     const Data* values = values_.data();
-    for (; e < end && queries.column(e) < limit; ++e) {
+    const EdgeId end = queries.end(query);
+    for (EdgeId e = queries.begin(query); e < end; ++e) {
+      if (e + kListsAhead < end) {
+        prefetch(queries.column(e + kListsAhead));
+      }
       const double x = queries.value(e);
       const auto column = static_cast<std::size_t>(queries.column(e));
       const std::uint32_t list_end = starts_[column + 1];
@@ -154,7 +137,16 @@ private:
         sums[rows[at]] += x * static_cast<double>(values[at]);
       }
     }
-    return e;
+  }
+
+private:
+  // Lists are short and lie anywhere in the block, which no cache near the core holds: what is
+  // waited for is their first lines, unless they are asked for in time.
+  void prefetch(PointId column) const {
+    const std::uint32_t at = starts_[static_cast<std::size_t>(column)];
+    __builtin_prefetch(local_rows_.data() + at);
+    __builtin_prefetch(values_.data() + at);
+    __builtin_prefetch(values_.data() + at + 64 / sizeof(Data));
   }
 
   Size first_;
@@ -171,7 +163,8 @@ class SparseSearch {
 public:
   SparseSearch(const SparseRequest<Data>& request, ThreadTeam& team)
       : request_(request), points_(request.points, request.features, request.metric, team),
-        scratch_(static_cast<std::size_t>(team.size())) {
+        scratch_(static_cast<std::size_t>(team.size()),
+                 std::vector<double>(kQueriesPerChunk * kBlockRows)) {
     const Size blocks = chunk_count(points_.rows(), kBlockRows);
     std::vector<std::unique_ptr<Block<Data>>> made(static_cast<std::size_t>(blocks));
     parallel_for(team, blocks, 1, [&](Size b, Size) {
@@ -294,8 +287,7 @@ private:
   // Squared distances of queries from the rows of a block, those of each after the other's.
   const double* distances(const SparseRows<Data>& queries, Size first, Size count,
                           const Block<Data>& block, int w) {
-    Scratch& scratch = scratch_[static_cast<std::size_t>(w)];
-    block.products(queries, first, count, scratch.sums.data(), scratch.next.data());
+    std::vector<double>& scratch = scratch_[static_cast<std::size_t>(w)];
     const double* squares = points_.squares() + block.first();
     const double* weights = points_.weights() + block.first();
     const double* offsets = points_.offsets() + block.first();
@@ -303,13 +295,14 @@ private:
       const double square = queries.squares()[first + q];
       const double weight = queries.weights()[first + q];
       const double offset = queries.offsets()[first + q];
-      double* sums = scratch.sums.data() + q * block.count();
+      double* sums = scratch.data() + q * block.count();
+      block.products(queries, first + q, sums);
       for (Size j = 0; j < block.count(); ++j) {
         const double product = weight * weights[j] * sums[j] - offset * offsets[j];
         sums[j] = std::max(0.0, square + squares[j] - 2 * product);
       }
     }
-    return scratch.sums.data();
+    return scratch.data();
   }
 
   // Sorts a list, after distances that have lost digits are computed again.
@@ -359,11 +352,7 @@ private:
   SparseRows<Data> points_;
   std::vector<std::unique_ptr<Block<Data>>> blocks_;
   std::vector<NearestList<double>> lists_;
-  struct Scratch {
-    std::vector<double> sums = std::vector<double>(kQueriesPerChunk * kBlockRows);
-    std::vector<EdgeId> next = std::vector<EdgeId>(kQueriesPerChunk);
-  };
-  std::vector<Scratch> scratch_; // for each worker
+  std::vector<std::vector<double>> scratch_; // for each worker, the sums of a chunk's queries
   Size finished_pairs_ = 0;
 };
 
