@@ -125,3 +125,24 @@ def test_scanpys_own_tsne_runs_on_acctsne(cells: anndata.AnnData) -> None:
         acctsne.unpatch_sklearn()
     ours = TSNE(perplexity=20, learning_rate=200, random_state=0, n_jobs=1)
     np.testing.assert_array_equal(cells.obsm["X_tsne"], ours.fit_transform(cells.X))
+
+
+@pytest.mark.parametrize("kind", ["mapped", "compressed", "sparse"])
+def test_objects_that_stay_in_their_file(
+    cells: anndata.AnnData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    if kind == "sparse":
+        cells.X = csr_matrix(np.where(cells.X > 3, cells.X, 0))
+    cells.write_h5ad(tmp_path / "cells.h5ad", compression="gzip" if kind == "compressed" else None)
+    tsne(cells, use_rep="X", perplexity=20, **FAST)
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    if kind == "mapped":  # nothing may ask the file for the table
+
+        def refuse(*_: Any, **__: Any) -> None:
+            raise AssertionError("X was read")
+
+        for reading in ("__getitem__", "__array__", "read_direct"):
+            monkeypatch.setattr(type(backed.X), reading, refuse)
+    tsne(backed, use_rep="X", perplexity=20, **FAST)
+    np.testing.assert_array_equal(backed.obsm["X_tsne"], cells.obsm["X_tsne"])
+    backed.file.close()

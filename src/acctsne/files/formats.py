@@ -430,7 +430,7 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
             raise DataError(f"{path}: no {labels!r} in obs; there are {', '.join(columns)}")
         with _unreadable(path):
             element = file["X"] if key is None else file["obsm"][key]
-            X = _mapped(path, element) if isinstance(element, h5py.Dataset) else None
+            X = mapped_table(path, element) if isinstance(element, h5py.Dataset) else None
             X = elements.read_elem(element) if X is None else X
             read = None if labels is None else elements.read_elem(file["obs"][labels])
     if not issparse(X) and not isinstance(X, np.ndarray):
@@ -440,7 +440,7 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
     return Data(X) if read is None else Data(X, as_labels(np.asarray(read)), labels)
 
 
-def _mapped(path: Path, dataset: Any) -> Array | None:
+def mapped_table(path: Path, dataset: Any) -> Array | None:
     """Map a table of an HDF5 file where it lies in one piece, so that it is not read at once."""
     plain = dataset.chunks is None and dataset.ndim == 2 and dataset.dtype.kind in "fiu"
     offset = dataset.id.get_offset() if plain and dataset.size else None
