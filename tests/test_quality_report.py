@@ -1,6 +1,7 @@
 """The report of every point, against scikit-learn and plain NumPy."""
 
 import csv
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,17 @@ def test_shares_sum_to_the_divergence(data: Array, layout: Array, found: Report)
     Q = w / (w.sum() - len(w))
     rows = np.where(P > 0, P * np.log(np.where(P > 0, P, 1) / Q), 0).sum(axis=1)
     np.testing.assert_allclose(found.kl, rows, atol=1e-12)
+
+
+def test_means_and_a_sampled_normaliser(
+    data: Array, layout: Array, found: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found.means["kl"] == pytest.approx(found.kl.sum())
+    assert found.means["stretch"] == pytest.approx(np.abs(np.log2(found.stretch)).mean())
+    assert found.means["kl_error"] == 0
+    monkeypatch.setattr(sys.modules[Report.__module__], "EXACT_PAIRS", 300 * 100)
+    some = quality.report(data, layout, n_neighbors=5, perplexity=10)
+    assert 0 < abs(some.means["kl"] - found.means["kl"]) < 4 * some.means["kl_error"] < 0.4
 
 
 def test_stretch(data: Array) -> None:
