@@ -148,11 +148,12 @@ void run_native(int threads, Body&& body) {
   run_native(threads, poll, body);
 }
 
-// options.cpp: what calls are told. neighbors.cpp and steps.cpp: the steps as functions.
+// options.cpp: what calls are told. frame.cpp, neighbors.cpp and steps.cpp: the steps as functions.
 // optimizer.cpp: the gradient descent as a class. quality.cpp: the referee. recording.cpp: what the
 // steps' loops consist of.
 void bind_options(nb::module_& m);
 void bind_quality(nb::module_& m);
+void bind_frame(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_steps(nb::module_& m);
 void bind_optimizers(nb::module_& m);

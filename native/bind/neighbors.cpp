@@ -1,4 +1,5 @@
 // The neighbour searches as Python functions.
+#include "bind/data_rows.hpp"
 #include "bind/native_call.hpp"
 #include "bind/processes.hpp"
 #include "neighbors/approximate.hpp"
@@ -6,56 +7,22 @@
 #include "neighbors/sparse.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace acctsne {
 namespace {
 
-// Data of any strides, in float64, float32, float16 or bytes; nothing of it is copied.
-using DataRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
-
-bool is_float(const DataRows& X, int bits) {
-  return X.dtype() == nb::dlpack::dtype{static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float),
-                                        static_cast<std::uint8_t>(bits), 1};
-}
-
-// What is computed with: double for float64, float for all others.
-bool is_double(const DataRows& X) {
-  return is_float(X, 64);
-}
-
-RowLayout layout_of(const DataRows& X) {
-  RowLayout layout;
-  if (is_float(X, 16)) {
-    layout.stored = Stored::half;
-  } else if (X.dtype() == nb::dtype<std::uint8_t>()) {
-    layout.stored = Stored::byte;
-  } else {
-    require(is_float(X, 32) || is_float(X, 64), "data must be float64, float32, float16 or uint8");
-  }
-  const auto bytes = static_cast<Size>(X.itemsize());
-  layout.packed = false;
-  layout.number_stride = X.stride(1) * bytes;
-  layout.row_stride = X.stride(0) * bytes;
-  return layout;
-}
-
 template <typename Data>
 PointSet<Data> point_set(const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms,
                          double scale) {
-  require(X.shape(0) >= 1 && X.shape(1) >= 1, "no data");
-  require(X.shape(0) < std::numeric_limits<PointId>::max() / 2, "too many samples");
+  PointSet<Data> points = rows_of_data<Data>(X);
+  require(points.rows >= 1, "no data");
   require(coordinates.shape(0) == X.shape(0) && squared_norms.shape(0) == X.shape(0) &&
               coordinates.shape(1) >= 1,
           "the projection does not fit the data");
-  require(scale > 0 && scale <= double{std::numeric_limits<Data>::max()},
-          "the scale is not a number of the data's precision");
-  return {
-      X.data(),
-      static_cast<Size>(X.shape(0)),
-      static_cast<Size>(X.shape(1)),
-      {coordinates.data(), static_cast<Size>(coordinates.shape(1)), squared_norms.data(), scale},
-      layout_of(X)};
+  require_scale<Data>(scale);
+  points.projection = {coordinates.data(), static_cast<Size>(coordinates.shape(1)),
+                       squared_norms.data(), scale};
+  return points;
 }
 
 // Runs search(request, team) for so many queries; returns indices and squared distances.
@@ -83,16 +50,6 @@ nb::tuple run_search_in(bool in_double, const PointSet<Data>& points, Size queri
                         Search&& search) {
   const auto run = in_double ? run_search<Data, double, Search> : run_search<Data, float, Search>;
   return run(points, queries, k, threads, progress, processes, std::forward<Search>(search));
-}
-
-// Runs body(communicator) with that of a Python object, or alone with none.
-template <typename Body>
-auto with_processes(const nb::object& processes, Body&& body) {
-  if (processes.is_none()) {
-    return body(one_process);
-  }
-  PythonProcesses others(processes);
-  return body(others);
 }
 
 template <typename Data>
@@ -149,27 +106,6 @@ SparseMetric sparse_metric(const std::string& name) {
   return name == "euclidean" ? SparseMetric::euclidean
          : name == "cosine"  ? SparseMetric::cosine
                              : SparseMetric::correlation;
-}
-
-// Rows of a sparse matrix with so many columns, which must ascend within each row.
-template <typename Data>
-CsrView<Data> sparse_rows(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Data> values,
-                          Size features) {
-  const auto edges = static_cast<EdgeId>(columns.shape(0));
-  require(offsets.shape(0) >= 2 && columns.shape(0) == values.shape(0), "no data");
-  const std::span<const EdgeId> starts(offsets.data(), offsets.shape(0));
-  require(starts.front() == 0 && starts.back() == edges &&
-              std::is_sorted(starts.begin(), starts.end()),
-          "offsets do not fit the columns");
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    PointId before = -1;
-    for (EdgeId e = starts[i]; e < starts[i + 1]; ++e) {
-      const PointId column = columns.data()[e];
-      require(column > before && column < features, "columns are out of range or out of order");
-      before = column;
-    }
-  }
-  return {starts, {columns.data(), columns.shape(0)}, {values.data(), values.shape(0)}};
 }
 
 template <typename Data, typename Search>

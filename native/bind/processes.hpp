@@ -49,4 +49,14 @@ private:
   int size_;
 };
 
+// Runs body(communicator) with that of a Python object, or alone with none.
+template <typename Body>
+auto with_processes(const nb::object& processes, Body&& body) {
+  if (processes.is_none()) {
+    return body(one_process);
+  }
+  PythonProcesses others(processes);
+  return body(others);
+}
+
 } // namespace acctsne

@@ -12,6 +12,7 @@ namespace acctsne {
 // The tables of one level, which its units define.
 #define ACCTSNE_TABLES_OF(level_)                                                                  \
   namespace level_ {                                                                               \
+  extern const Both<LinearKernels> kLinearKernels;                                                 \
   extern const SearchKernels kSearchKernels;                                                       \
   extern const Both<DistanceKernels> kDistanceKernels;                                             \
   extern const PerplexityKernels kPerplexityKernels;                                               \
@@ -21,9 +22,9 @@ namespace acctsne {
   extern const Both<GridKernels> kGridKernels;                                                     \
   extern const Both<UpdateKernels> kUpdateKernels;                                                 \
   constexpr KernelTables kTables = {                                                               \
-      #level_,       kSearchKernels,     kDistanceKernels, kPerplexityKernels,                     \
-      kTreeKernels,  kAttractiveKernels, kAllPairsKernels, kGridKernels,                           \
-      kUpdateKernels};                                                                             \
+      #level_,            kLinearKernels, kSearchKernels,     kDistanceKernels,                    \
+      kPerplexityKernels, kTreeKernels,   kAttractiveKernels, kAllPairsKernels,                    \
+      kGridKernels,       kUpdateKernels};                                                                             \
   }
 ACCTSNE_TABLES_OF(baseline)
 #ifdef ACCTSNE_BUILD_AVX2

@@ -5,6 +5,7 @@
 #include "kernels/all_pairs.hpp"
 #include "kernels/attractive.hpp"
 #include "kernels/grid.hpp"
+#include "kernels/linear.hpp"
 #include "kernels/perplexity.hpp"
 #include "kernels/search.hpp"
 #include "kernels/tree.hpp"
@@ -21,6 +22,7 @@ namespace acctsne {
 // border.
 struct KernelTables {
   const char* level;
+  const Both<LinearKernels>& linear;
   const SearchKernels& search;
   const Both<DistanceKernels>& distances;
   const PerplexityKernels& perplexity;

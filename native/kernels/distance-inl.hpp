@@ -70,16 +70,6 @@ private:
 #endif
 };
 
-// Calls body(0), body(1) and so on, each number being a type, which keeps arrays that it indexes in
-// registers.
-template <int kCount, typename Body>
-[[gnu::always_inline]] inline void unrolled(const Body& body) {
-  const auto call = [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
-    (body(std::integral_constant<int, I>{}), ...);
-  };
-  call(std::make_integer_sequence<int, kCount>{});
-}
-
 // The products of a tile's queries and points, in the units of both.
 class TileProducts {
 public:

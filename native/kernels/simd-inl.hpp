@@ -270,3 +270,13 @@ inline Simd<double>::Vec load_as_double(const Real* from) {
     return __builtin_convertvector(half, Simd<double>::Vec);
   }
 }
+
+// Calls body(0), body(1) and so on, each number being a type, which keeps arrays that it indexes in
+// registers.
+template <int kCount, typename Body>
+[[gnu::always_inline]] inline void unrolled(const Body& body) {
+  const auto call = [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    (body(std::integral_constant<int, I>{}), ...);
+  };
+  call(std::make_integer_sequence<int, kCount>{});
+}

@@ -9,9 +9,14 @@ import numpy.typing as npt
 from acctsne.runtime.communicator import Communicator
 
 Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+# Of any strides.
+Stored = Reals | npt.NDArray[np.float16] | npt.NDArray[np.uint8]
 Progress = Callable[[int], object] | None
 
 METHODS: dict[str, int]
+EXACT_AXES: int
+APPROXIMATE_AXES: int
+FEW_FEATURES: int
 
 class OutputKernel:
     def __init__(self, exponent: float, scale: float) -> None: ...
@@ -47,6 +52,41 @@ def use_simd_level(name: str) -> None: ...
 def record_loops(body: Callable[[], object]) -> dict[str, Any]: ...
 def team_costs(threads: int, asleep: bool, loops: int) -> dict[str, float]: ...
 def line_transfer_seconds() -> float: ...
+def find_frame(
+    X: Stored, n_neighbors: int, n_axes: int | None, threads: int
+) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float32] | None]: ...
+def sampled_rows(n_samples: int, n_axes: int | None) -> tuple[int, int]: ...
+def frame_of_sample(
+    sample: Stored,
+    n_samples: int,
+    largest: float,
+    n_neighbors: int,
+    n_axes: int | None,
+    threads: int,
+) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float32] | None]: ...
+def project(
+    X: Stored,
+    scale: float,
+    center: npt.NDArray[np.float64],
+    axes: npt.NDArray[np.float32] | None,
+    threads: int,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]: ...
+def principal_components(
+    X: Stored,
+    n_components: int,
+    threads: int,
+    frame: npt.NDArray[np.float32] | None = None,
+    n_samples: int | None = None,
+    processes: Communicator | None = None,
+) -> npt.NDArray[np.float64]: ...
+def sparse_principal_components(
+    offsets: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: Reals,
+    n_features: int,
+    n_components: int,
+    threads: int,
+) -> npt.NDArray[np.float64]: ...
 def nearest_neighbors(
     X: Reals,
     coordinates: npt.NDArray[np.float32],

@@ -103,6 +103,53 @@ inline Size sum(Communicator& processes, Size mine) {
   return std::accumulate(all.begin(), all.end(), Size{0});
 }
 
+// Gives every process numbers that the first one has.
+template <typename Number>
+void broadcast(Communicator& processes, std::span<Number> numbers) {
+  if (processes.size() > 1) {
+    const std::vector<Size> ends(static_cast<std::size_t>(processes.size()),
+                                 static_cast<Size>(numbers.size_bytes()));
+    processes.gather(reinterpret_cast<std::byte*>(numbers.data()), ends);
+  }
+}
+
+// Sums up numbers of all processes: add(total) adds those of this one. One process after the other
+// does, so that the sum has the bits that one alone would get.
+template <typename Add>
+void add_in_order(Communicator& processes, std::span<double> total, Add&& add) {
+  const auto count = static_cast<std::size_t>(processes.size());
+  const auto rank = static_cast<std::size_t>(processes.rank());
+  const auto bytes = static_cast<Size>(total.size_bytes());
+  std::vector<double> before(total.size());
+  for (std::size_t adding = 0; adding < count; ++adding) {
+    if (adding == rank) {
+      add(total);
+    }
+    if (adding + 1 == count) {
+      break;
+    }
+    std::vector<Size> sent_ends(count, 0);
+    std::vector<Size> received_ends(count, 0);
+    if (adding == rank) {
+      std::fill(sent_ends.begin() + static_cast<std::ptrdiff_t>(adding) + 1, sent_ends.end(), bytes);
+    }
+    if (adding + 1 == rank) {
+      std::fill(received_ends.begin() + static_cast<std::ptrdiff_t>(adding), received_ends.end(),
+                bytes);
+    }
+    processes.exchange(reinterpret_cast<const std::byte*>(total.data()), sent_ends,
+                       reinterpret_cast<std::byte*>(before.data()), received_ends);
+    if (adding + 1 == rank) {
+      std::copy(before.begin(), before.end(), total.begin());
+    }
+  }
+  if (count > 1) { // the last one has it
+    std::vector<Size> ends(count, 0);
+    ends.back() = bytes;
+    processes.gather(reinterpret_cast<std::byte*>(total.data()), ends);
+  }
+}
+
 // Sends items, those to process r before ends[r]; returns what comes from each process, in their
 // order, and where that ends.
 template <typename Item>

@@ -4,7 +4,6 @@ Every process gets all rows and their projections, for as long as the search las
 the points of its own cells (native/neighbors/found_rows.hpp).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,10 +18,8 @@ from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, frame_of_sample, sa
 from acctsne.neighbors.given import squared
 from acctsne.neighbors.libraries import BAD_METRIC
 from acctsne.neighbors.metrics import EuclideanForm, distances_from, euclidean_form, native_metric
-from acctsne.neighbors.principal_components import CentredRows, components_of
 from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.runtime.progress import logger, progress_bar
-from acctsne.runtime.threads import Map, workers
 
 
 def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Processes) -> Neighbors:
@@ -127,49 +124,4 @@ def principal_components(
     frame: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Compute the principal components of own rows, of all that there are."""
-    with workers(threads, own.size) as run:
-        rows = _SharedCentredRows(own, n_samples, run, processes)
-        return components_of(rows, n_components, frame)
-
-
-class _SharedCentredRows(CentredRows):
-    """Rows of several processes, whose blocks are added in their order."""
-
-    def __init__(
-        self,
-        own: npt.NDArray[Any],
-        n_samples: int,
-        run: Map,
-        processes: Processes,
-    ) -> None:
-        self._processes = processes
-        self._all_samples = n_samples
-        self._samples: dict[int, npt.NDArray[Any]] = {}
-        super().__init__(own, run)
-
-    def times(self, axes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Multiply own rows by axes, which are those of the first process."""
-        axes = self._processes.bcast_array(axes)
-        return super().times(axes) if len(self._X) else np.zeros((0, axes.shape[1]))
-
-    def _shape(self) -> tuple[int, int]:
-        return self._all_samples, int(self._X.shape[1])
-
-    def _largest(self) -> float:
-        return float(max(self._processes.allgather(_extent(self._X))))
-
-    def _sum_of_blocks(
-        self, function: Callable[[Any], Any], total: npt.NDArray[np.float64], step: int = 1
-    ) -> npt.NDArray[np.float64]:
-        if step > 1:  # of a sample, which all have
-            return super()._sum_of_blocks(function, total, step)
-        return self._processes.add_in_order(total, self._for_blocks(function))
-
-    def _every(self, step: int) -> Any:
-        if step == 1:
-            return self._X
-        if step not in self._samples:
-            self._samples[step] = _every(
-                self._X, self._all_samples, slice(0, None, step), self._processes
-            )
-        return self._samples[step]
+    return _core.principal_components(own, n_components, threads, frame, n_samples, processes)

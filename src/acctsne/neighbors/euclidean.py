@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from acctsne import _core
 from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, Projection, find_frame
-from acctsne.neighbors.principal_components import FEW_FEATURES, principal_components
+from acctsne.neighbors.principal_components import principal_components
 from acctsne.neighbors.records import Neighbors, SearchSettings
 
 Progress = Callable[[int], None] | None
@@ -91,7 +91,7 @@ def _components(
 
 def has_components(frame: Frame, n_components: int) -> bool:
     """Say whether principal components are to be computed within the frame's axes."""
-    if frame.axes is None or len(frame.axes) <= FEW_FEATURES:
+    if frame.axes is None or len(frame.axes) <= _core.FEW_FEATURES:
         return False
     return bool(0 < n_components <= frame.axes.shape[1])
 

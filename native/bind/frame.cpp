@@ -1,0 +1,167 @@
+// The frame of the data and principal components as Python functions.
+#include "bind/data_rows.hpp"
+#include "bind/processes.hpp"
+#include "neighbors/frame.hpp"
+#include "neighbors/principal_components.hpp"
+
+#include <nanobind/stl/optional.h>
+
+#include <cmath>
+
+namespace acctsne {
+namespace {
+
+using OptionalAxes = std::optional<Input2<float>>;
+
+// Calls body.template operator()<Data>() with what is computed with.
+template <typename Body>
+auto with_data(const DataRows& X, Body&& body) {
+  return is_double(X) ? body.template operator()<double>() : body.template operator()<float>();
+}
+
+FrameRequest frame_request(Size samples, Size neighbors, std::optional<Size> axes) {
+  require(samples >= 1 && neighbors >= 0, "no samples");
+  require(!axes || *axes >= 1, "a frame without axes");
+  return {samples, neighbors, axes};
+}
+
+// Scale, centre and axes, None for the features as they are.
+nb::tuple to_python(Frame&& frame) {
+  const auto features = static_cast<std::size_t>(frame.features());
+  nb::object axes = nb::none();
+  if (frame.axes > 0) {
+    axes = nb::cast(
+        to_numpy(std::move(frame.columns), {features, static_cast<std::size_t>(frame.axes)}));
+  }
+  return nb::make_tuple(frame.origin.scale, to_numpy(std::move(frame.origin.center), {features}),
+                        axes);
+}
+
+nb::tuple find(const DataRows& X, Size neighbors, std::optional<Size> axes, int threads) {
+  return with_data(X, [&]<typename Data>() {
+    const PointSet<Data> points = rows_of_data<Data>(X);
+    frame_request(points.rows, neighbors, axes);
+    Frame frame;
+    run_native(threads, [&](ThreadTeam& team) { frame = find_frame(points, neighbors, axes, team); });
+    return to_python(std::move(frame));
+  });
+}
+
+nb::tuple find_of_sample(const DataRows& sample, Size samples, double largest, Size neighbors,
+                         std::optional<Size> axes, int threads) {
+  return with_data(sample, [&]<typename Data>() {
+    const PointSet<Data> rows = rows_of_data<Data>(sample);
+    const FrameRequest request = frame_request(samples, neighbors, axes);
+    require(rows.rows >= 1 && std::isfinite(largest) && largest >= 0, "no sample");
+    Frame frame;
+    run_native(threads,
+               [&](ThreadTeam& team) { frame = frame_of_sample(rows, largest, request, team); });
+    return to_python(std::move(frame));
+  });
+}
+
+nb::tuple project(const DataRows& X, double scale, Input1<double> center, const OptionalAxes& axes,
+                  int threads) {
+  return with_data(X, [&]<typename Data>() {
+    const PointSet<Data> rows = rows_of_data<Data>(X);
+    require_scale<Data>(scale);
+    require(center.shape(0) == X.shape(1) &&
+                (!axes || (axes->shape(0) == X.shape(1) && axes->shape(1) >= 1)),
+            "the frame does not fit the data");
+    const Origin origin{scale, {center.data(), center.data() + center.shape(0)}};
+    const std::size_t dims = axes ? axes->shape(1) : X.shape(1);
+    std::vector<float> coordinates(X.shape(0) * dims);
+    std::vector<double> squared_norms(X.shape(0));
+    run_native(threads, [&](ThreadTeam& team) {
+      if (axes) {
+        const MatrixView<float> view =
+            matrix<float>(axes->data(), rows.features, static_cast<Size>(dims)).transposed();
+        place_rows(rows, origin, &view, coordinates.data(), squared_norms.data(), team);
+      } else {
+        place_rows(rows, origin, nullptr, coordinates.data(), squared_norms.data(), team);
+      }
+    });
+    return nb::make_tuple(to_numpy(std::move(coordinates), {X.shape(0), dims}),
+                          to_numpy(std::move(squared_norms), {X.shape(0)}));
+  });
+}
+
+// Runs rows(team), which gives the CentredRows.
+template <typename Rows>
+nb::object components_of(const Rows& rows, Size own, Size components, const OptionalAxes& frame,
+                         int threads, Communicator& processes) {
+  require(components >= 1, "no components");
+  std::vector<double> found;
+  run_native(threads, [&](ThreadTeam& team) {
+    const std::unique_ptr<CentredRows> centred = rows(team);
+    std::optional<MatrixView<float>> loadings;
+    if (frame) {
+      loadings = matrix<float>(frame->data(), static_cast<Size>(frame->shape(0)),
+                               static_cast<Size>(frame->shape(1)));
+    }
+    found = principal_components(*centred, components, loadings ? &*loadings : nullptr, processes,
+                                 team);
+  });
+  return nb::cast(to_numpy(std::move(found), {static_cast<std::size_t>(own),
+                                              static_cast<std::size_t>(components)}));
+}
+
+nb::object components(const DataRows& X, Size components, int threads, const OptionalAxes& frame,
+                      std::optional<Size> samples, const nb::object& processes) {
+  require(!frame || frame->shape(1) == X.shape(1), "the frame does not fit the data");
+  return with_data(X, [&]<typename Data>() {
+    const PointSet<Data> own = rows_of_data<Data>(X);
+    return with_processes(processes, [&](Communicator& all) {
+      const Size of_all = samples.value_or(own.rows);
+      const Rows here = rows_of(all.rank(), all.size(), of_all);
+      require(of_all >= 1 && here.end - here.begin == own.rows, "not the rows of this process");
+      return components_of(
+          [&](ThreadTeam& team) { return centred_rows(own, of_all, all, team); }, own.rows,
+          components, frame, threads, all);
+    });
+  });
+}
+
+template <typename Data>
+nb::object sparse_components(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Data> values,
+                             Size features, Size components, int threads) {
+  const CsrView<Data> rows = sparse_rows(offsets, columns, values, features);
+  require(features >= 1, "no data");
+  return components_of(
+      [&](ThreadTeam& team) { return centred_rows(rows, features, team); }, rows.rows(), components,
+      std::nullopt, threads, one_process);
+}
+
+template <typename Data>
+void bind_sparse_components_of(nb::module_& m) {
+  m.def("sparse_principal_components", &sparse_components<Data>, "offsets"_a.noconvert(),
+        "columns"_a.noconvert(), "values"_a.noconvert(), "n_features"_a, "n_components"_a,
+        "threads"_a);
+}
+
+} // namespace
+
+void bind_frame(nb::module_& m) {
+  m.attr("EXACT_AXES") = kExactAxes;
+  m.attr("APPROXIMATE_AXES") = kApproximateAxes;
+  m.attr("FEW_FEATURES") = kFewFeatures;
+  m.def("find_frame", &find, "X"_a.noconvert(), "n_neighbors"_a, "n_axes"_a.none(), "threads"_a);
+  m.def(
+      "sampled_rows",
+      [](Size samples, std::optional<Size> axes) {
+        const SampledRows rows = sampled_rows(frame_request(samples, 0, axes));
+        return nb::make_tuple(rows.stop, rows.step);
+      },
+      "n_samples"_a, "n_axes"_a.none());
+  m.def("frame_of_sample", &find_of_sample, "sample"_a.noconvert(), "n_samples"_a, "largest"_a,
+        "n_neighbors"_a, "n_axes"_a.none(), "threads"_a);
+  m.def("project", &project, "X"_a.noconvert(), "scale"_a, "center"_a.noconvert(),
+        "axes"_a.noconvert().none(), "threads"_a);
+  m.def("principal_components", &components, "X"_a.noconvert(), "n_components"_a, "threads"_a,
+        "frame"_a.noconvert().none() = nb::none(), "n_samples"_a.none() = nb::none(),
+        "processes"_a.none() = nb::none());
+  bind_sparse_components_of<float>(m);
+  bind_sparse_components_of<double>(m);
+}
+
+} // namespace acctsne
