@@ -12,11 +12,10 @@ from scipy.sparse import csr_matrix, random_array
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 
-from acctsne import TSNE, Affinities, init, quality
+from acctsne import TSNE, Affinities, _core, init, quality
 from acctsne.affinities.affinities import csr_arrays
 from acctsne.affinities.forms import Matrix
 from acctsne.init.layouts import separate_coincident
-from acctsne.neighbors import principal_components as pca
 
 Array = npt.NDArray[Any]
 
@@ -65,7 +64,7 @@ class TestPca:
         layout = init.pca(make(X.astype(dtype)), 3, dtype=np.float64)
         expected *= 1e-4 / expected[:, 0].std()
         # Signs too. The iteration's axes are right to a thousandth.
-        tolerance = 2e-3 if n_features > pca.FEW_FEATURES else 1e-4
+        tolerance = 2e-3 if n_features > _core.FEW_FEATURES else 1e-4
         np.testing.assert_allclose(layout, expected, rtol=0, atol=tolerance * 1e-4 * 3)
 
     def test_more_features_than_samples(self) -> None:

@@ -1,7 +1,7 @@
 // The frame of the data and principal components as Python functions.
+#include "neighbors/frame.hpp"
 #include "bind/data_rows.hpp"
 #include "bind/processes.hpp"
-#include "neighbors/frame.hpp"
 #include "neighbors/principal_components.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -42,7 +42,8 @@ nb::tuple find(const DataRows& X, Size neighbors, std::optional<Size> axes, int 
     const PointSet<Data> points = rows_of_data<Data>(X);
     frame_request(points.rows, neighbors, axes);
     Frame frame;
-    run_native(threads, [&](ThreadTeam& team) { frame = find_frame(points, neighbors, axes, team); });
+    run_native(threads,
+               [&](ThreadTeam& team) { frame = find_frame(points, neighbors, axes, team); });
     return to_python(std::move(frame));
   });
 }
@@ -102,8 +103,8 @@ nb::object components_of(const Rows& rows, Size own, Size components, const Opti
     found = principal_components(*centred, components, loadings ? &*loadings : nullptr, processes,
                                  team);
   });
-  return nb::cast(to_numpy(std::move(found), {static_cast<std::size_t>(own),
-                                              static_cast<std::size_t>(components)}));
+  return nb::cast(to_numpy(std::move(found),
+                           {static_cast<std::size_t>(own), static_cast<std::size_t>(components)}));
 }
 
 nb::object components(const DataRows& X, Size components, int threads, const OptionalAxes& frame,
@@ -115,9 +116,8 @@ nb::object components(const DataRows& X, Size components, int threads, const Opt
       const Size of_all = samples.value_or(own.rows);
       const Rows here = rows_of(all.rank(), all.size(), of_all);
       require(of_all >= 1 && here.end - here.begin == own.rows, "not the rows of this process");
-      return components_of(
-          [&](ThreadTeam& team) { return centred_rows(own, of_all, all, team); }, own.rows,
-          components, frame, threads, all);
+      return components_of([&](ThreadTeam& team) { return centred_rows(own, of_all, all, team); },
+                           own.rows, components, frame, threads, all);
     });
   });
 }
@@ -127,9 +127,8 @@ nb::object sparse_components(Input1<EdgeId> offsets, Input1<PointId> columns, In
                              Size features, Size components, int threads) {
   const CsrView<Data> rows = sparse_rows(offsets, columns, values, features);
   require(features >= 1, "no data");
-  return components_of(
-      [&](ThreadTeam& team) { return centred_rows(rows, features, team); }, rows.rows(), components,
-      std::nullopt, threads, one_process);
+  return components_of([&](ThreadTeam& team) { return centred_rows(rows, features, team); },
+                       rows.rows(), components, std::nullopt, threads, one_process);
 }
 
 template <typename Data>

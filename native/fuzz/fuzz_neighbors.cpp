@@ -84,20 +84,20 @@ void search(Input& input, ThreadTeam& team) {
     }
   }
   const Size rows = given * copies;
-  const Frame frame = frame_of(data, features);
+  const Frame frame = poor_frame(data, features);
   const Projected<Data> projected(data, features, frame);
   std::atomic<Size> done{0};
   if (kind == 2) {
     const Size k = input.ConsumeIntegralInRange<Size>(1, std::min<Size>(rows, 40));
     const Size count = input.ConsumeIntegralInRange<Size>(1, 10);
     const std::vector<Data> queries =
-        numbers<Data>(input, count * features, std::min(largest, 1e15 / frame.scale));
+        numbers<Data>(input, count * features, std::min(largest, 1e15 / frame.origin.scale));
     const Projected<Data> asked(queries, features, frame);
     Found<Real> found(count, k);
     exact_neighbors<Data, Real>(
         {projected.points(), k, found.indices.data(), found.distances.data(), &done},
         asked.points(), team);
-    check_found(found, data, queries, features, k, frame.scale, false, true);
+    check_found(found, data, queries, features, k, frame.origin.scale, false, true);
     return;
   }
   const Size k = input.ConsumeIntegralInRange<Size>(1, std::min<Size>(rows - 1, 40));
@@ -112,7 +112,7 @@ void search(Input& input, ThreadTeam& team) {
     exact_neighbors(request, team);
   }
   EXPECT(done == rows);
-  check_found(found, data, data, features, k, frame.scale, true, kind == 0);
+  check_found(found, data, data, features, k, frame.origin.scale, true, kind == 0);
 }
 
 } // namespace

@@ -22,9 +22,8 @@ namespace acctsne {
   extern const Both<GridKernels> kGridKernels;                                                     \
   extern const Both<UpdateKernels> kUpdateKernels;                                                 \
   constexpr KernelTables kTables = {                                                               \
-      #level_,            kLinearKernels, kSearchKernels,     kDistanceKernels,                    \
-      kPerplexityKernels, kTreeKernels,   kAttractiveKernels, kAllPairsKernels,                    \
-      kGridKernels,       kUpdateKernels};                                                                             \
+      #level_,      kLinearKernels,     kSearchKernels,   kDistanceKernels, kPerplexityKernels,    \
+      kTreeKernels, kAttractiveKernels, kAllPairsKernels, kGridKernels,     kUpdateKernels};       \
   }
 ACCTSNE_TABLES_OF(baseline)
 #ifdef ACCTSNE_BUILD_AVX2

@@ -20,8 +20,8 @@ void multiply_tile(const Real* left, const Real* right, Size depth, Real* produc
     });
     unrolled<kProductRows>([&](auto r) __attribute__((always_inline)) {
       const typename S::Vec row = S::splat(left[r]);
-      unrolled<kProductVectors>([&](auto v)
-                                    __attribute__((always_inline)) { sums[r][v] += row * columns[v]; });
+      unrolled<kProductVectors>(
+          [&](auto v) __attribute__((always_inline)) { sums[r][v] += row * columns[v]; });
     });
     left += kProductRows;
     right += kProductVectors * S::kLanes;
@@ -147,8 +147,8 @@ double centre_row(const Real* row, double scale, const double* center, Size coun
   for (; i + 2 * S::kLanes <= count; i += 2 * S::kLanes) {
     unrolled<2>([&](auto v) __attribute__((always_inline)) {
       const Size at = i + v * S::kLanes;
-      const ToVec moved = __builtin_convertvector(
-          load_as_double(row + at) * scale - S::load(center + at), ToVec);
+      const ToVec moved =
+          __builtin_convertvector(load_as_double(row + at) * scale - S::load(center + at), ToVec);
       __builtin_memcpy(to + at, &moved, sizeof moved);
       const S::Vec rounded = __builtin_convertvector(moved, S::Vec);
       sums[v] += rounded * rounded;

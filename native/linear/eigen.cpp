@@ -99,8 +99,8 @@ void diagonalize(Tridiagonal& matrix, Size size, Numbers& vectors,
     team.check();
     for (int steps = 0;; ++steps) {
       Size last = first;
-      while (last + 1 < size &&
-             std::abs(e[at(last)]) > kEpsilon * (std::abs(d[at(last)]) + std::abs(d[at(last + 1)]))) {
+      while (last + 1 < size && std::abs(e[at(last)]) > kEpsilon * (std::abs(d[at(last)]) +
+                                                                    std::abs(d[at(last + 1)]))) {
         ++last;
       }
       if (last == first) {

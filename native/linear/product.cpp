@@ -69,7 +69,8 @@ void add_product(const LeftFactor<Real>& left, const MatrixView<Real>& right, Re
   Real* tile = scratch.tile.data();
   for (Size column = 0; column < right.columns; column += tile_columns) {
     const Size columns = std::min(tile_columns, right.columns - column);
-    const Size last_row = part == Part::upper ? std::min(left.rows(), column + columns) : left.rows();
+    const Size last_row =
+        part == Part::upper ? std::min(left.rows(), column + columns) : left.rows();
     for (Size step = 0; step < left.depth(); step += kDepth) {
       const Size depth = std::min(kDepth, left.depth() - step);
       pack_right(linear, right, step, depth, column, panel);

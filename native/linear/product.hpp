@@ -52,7 +52,9 @@ public:
   Size rows() const { return rows_; }
   Size depth() const { return depth_; }
   // The numbers of the tile that begins at a row, from a step in depth on.
-  const Real* panel(Size row, Size step) const { return numbers_.data() + row * depth_ + step * tile_; }
+  const Real* panel(Size row, Size step) const {
+    return numbers_.data() + row * depth_ + step * tile_;
+  }
 
 private:
   Size rows_ = 0;

@@ -281,7 +281,8 @@ private:
                                  [&](Size begin, Size end, int worker, Number* numbers) {
                                    Chunk<Number>& chunk = chunks_[at(worker)];
                                    for (Size row = begin; row < end; row += kChunkRows) {
-                                     chunk.read(rows, origin_, row, std::min(kChunkRows, end - row));
+                                     chunk.read(rows, origin_, row,
+                                                std::min(kChunkRows, end - row));
                                      add(chunk, numbers);
                                    }
                                  });
@@ -499,8 +500,7 @@ template <typename Data>
 std::unique_ptr<CentredRows> centred_rows(const PointSet<Data>& own, Size samples,
                                           Communicator& processes, ThreadTeam& team) {
   const DenseRows<Data> rows{own};
-  const double scale =
-      power_of_two_scale<Data>(largest_of(processes, largest_size(own, team)));
+  const double scale = power_of_two_scale<Data>(largest_of(processes, largest_size(own, team)));
   Origin origin{scale, mean_of(rows, samples, scale, kDataBlock, processes, team)};
   return std::make_unique<MultipliedRows<DenseRows<Data>, Data>>(rows, samples, std::move(origin),
                                                                  kDataBlock, processes, team);

@@ -53,7 +53,8 @@ Effort effort_for(const FrameRequest& request) {
 
 // Products of all pairs of rows, and squared distances from them.
 Numbers squared_distances(const Numbers& rows, Size count, ThreadTeam& team) {
-  const MatrixView<double> view = matrix<double>(rows.data(), count, static_cast<Size>(rows.size()) / count);
+  const MatrixView<double> view =
+      matrix<double>(rows.data(), count, static_cast<Size>(rows.size()) / count);
   LeftFactor<double> left;
   left.pack(view);
   Numbers distances(at(count * count), 0.0);
@@ -141,9 +142,7 @@ Frame frame_of_sample(const PointSet<Data>& sample, double largest, const FrameR
     axes = random_basis(std::min(effort.axes + kSpareAxes, features), features, team);
     iterate(
         axes, features, {effort.rounds},
-        [&](const Numbers& basis, double* products) {
-          rows->covariance_times(basis, 1, products);
-        },
+        [&](const Numbers& basis, double* products) { rows->covariance_times(basis, 1, products); },
         one_process, team);
     axes.resize(at(effort.axes * features));
     const double nearest =

@@ -54,9 +54,7 @@ public:
   template <typename Data>
   ProjectedRows(const PointSet<Data>& rows, const Frame& frame, ThreadTeam& team);
 
-  Projection view() const {
-    return {coordinates.data(), dims_, squared_norms.data(), scale_};
-  }
+  Projection view() const { return {coordinates.data(), dims_, squared_norms.data(), scale_}; }
   std::vector<float> coordinates;
   std::vector<double> squared_norms;
 

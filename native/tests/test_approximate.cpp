@@ -76,7 +76,7 @@ TEST(the_same_bytes_with_any_number_of_threads) {
   for_reals([]<typename Real>() {
     for (const Size features : {8, 40}) {
       const std::vector<Real> data = clustered_data<Real>(2603, features);
-      const Projected<Real> projected(data, features, frame_of(data, features));
+      const Projected<Real> projected(data, features, poor_frame(data, features));
       for_levels([&] {
         const Found<Real> found = find<Real>(projected.points(), 15, 1, {4, 1.5, 2});
         CHECK(found.recall < 1); // so that there is something that could differ
@@ -94,7 +94,7 @@ TEST(the_same_bytes_with_any_number_of_threads) {
 TEST(finds_nearly_all_and_knows_how_many) {
   for_reals([]<typename Real>() {
     const std::vector<Real> data = clustered_data<Real>(6000, 10);
-    const Projected<Real> projected(data, 10, frame_of(data, 10));
+    const Projected<Real> projected(data, 10, poor_frame(data, 10));
     for_levels([&] {
       const Found<Real> found = find<Real>(projected.points(), 30, 2);
       CHECK(found.recall > 0.99);
@@ -105,7 +105,7 @@ TEST(finds_nearly_all_and_knows_how_many) {
 
 TEST(more_effort_finds_more) {
   const std::vector<float> data = clustered_data<float>(6000, 10);
-  const Projected<float> projected(data, 10, frame_of(data, 10));
+  const Projected<float> projected(data, 10, poor_frame(data, 10));
   const auto recall = [&](ApproximateEffort effort) {
     return find<float>(projected.points(), 30, 2, effort).recall;
   };
@@ -124,7 +124,7 @@ TEST(effort_grows_with_the_points) {
 
 TEST(distances_in_double_of_float_data) {
   const std::vector<float> data = clustered_data<float>(3000, 10);
-  const Projected<float> projected(data, 10, frame_of(data, 10));
+  const Projected<float> projected(data, 10, poor_frame(data, 10));
   const Found<double> found = find<double>(projected.points(), 10, 2);
   CHECK(true_recall(found, projected.points(), 10) > 0.99);
 }
@@ -133,7 +133,7 @@ TEST(few_points_and_all_others_as_neighbors) {
   for_reals([]<typename Real>() {
     for (const Size rows : {2, 3, 40, 256, 257, 700}) {
       const std::vector<Real> data = normal_data<Real>(rows, 3);
-      const Projected<Real> projected(data, 3, frame_of(data, 3));
+      const Projected<Real> projected(data, 3, poor_frame(data, 3));
       for (const Size k : {Size{1}, rows - 1}) {
         const Found<Real> found = find<Real>(projected.points(), k, 2);
         CHECK_EQUAL(found.recall, 1.0);
@@ -146,21 +146,21 @@ TEST(few_points_and_all_others_as_neighbors) {
 TEST(duplicates_and_tight_clusters_far_apart) {
   for_reals([]<typename Real>() {
     const std::vector<Real> equal(600 * 4, Real(2.5));
-    const Projected<Real> same(equal, 4, frame_of(equal, 4));
+    const Projected<Real> same(equal, 4, poor_frame(equal, 4));
     CHECK_EQUAL(true_recall(find<Real>(same.points(), 20, 2), same.points(), 20), 1.0);
 
     std::vector<Real> data = normal_data<Real>(3000, 5, 0.1);
     for (Size i = 0; i < 3000; ++i) {
       data[at(i * 5)] += static_cast<Real>(i % 2 == 0 ? 1000 : -1000);
     }
-    const Projected<Real> far(data, 5, frame_of(data, 5));
+    const Projected<Real> far(data, 5, poor_frame(data, 5));
     CHECK(true_recall(find<Real>(far.points(), 20, 2), far.points(), 20) > 0.98);
   });
 }
 
 TEST(a_poll_cancels_the_search) {
   const std::vector<float> data = normal_data<float>(60'000, 20);
-  const Projected<float> projected(data, 20, frame_of(data, 20));
+  const Projected<float> projected(data, 20, poor_frame(data, 20));
   std::vector<PointId> indices(60'000 * 30);
   std::vector<float> distances(60'000 * 30);
   const std::vector<PointId> sample{0};

@@ -21,13 +21,13 @@ struct Found {
 
 template <typename Real, typename Data>
 Found<Real> find(const std::vector<Data>& data, Size features, Size k, int threads) {
-  const Frame frame = frame_of(data, features);
+  const Frame frame = poor_frame(data, features);
   const Projected<Data> projected(data, features, frame);
   const Size rows = projected.rows();
   ThreadTeam team(threads);
   std::atomic<Size> done{0};
   Found<Real> found{std::vector<PointId>(at(rows * k)), std::vector<Real>(at(rows * k)),
-                    frame.scale};
+                    frame.origin.scale};
   exact_neighbors<Data, Real>(
       {projected.points(), k, found.indices.data(), found.squared_distances.data(), &done}, team);
   CHECK_EQUAL(done.load(), rows);
@@ -117,12 +117,12 @@ void check_search(const char* name, const std::vector<Data>& data, Size features
 template <typename Real, typename Data>
 Found<Real> find_for(const std::vector<Data>& queries, const std::vector<Data>& data, Size features,
                      Size k, int threads) {
-  const Frame frame = frame_of(data, features);
+  const Frame frame = poor_frame(data, features);
   const Projected<Data> projected(data, features, frame);
   const Projected<Data> asked(queries, features, frame);
   ThreadTeam team(threads);
   Found<Real> found{std::vector<PointId>(at(asked.rows() * k)),
-                    std::vector<Real>(at(asked.rows() * k)), frame.scale};
+                    std::vector<Real>(at(asked.rows() * k)), frame.origin.scale};
   exact_neighbors<Data, Real>(
       {projected.points(), k, found.indices.data(), found.squared_distances.data()}, asked.points(),
       team);
@@ -417,7 +417,7 @@ TEST(a_poll_cancels_the_search) {
   constexpr Size kFeatures = 64;
   constexpr Size kNeighbors = 30;
   const std::vector<float> data = normal_data<float>(kRows, kFeatures);
-  const Projected<float> projected(data, kFeatures, frame_of(data, kFeatures));
+  const Projected<float> projected(data, kFeatures, poor_frame(data, kFeatures));
   ThreadTeam team(2, [] { return true; });
   std::vector<PointId> indices(kRows * kNeighbors);
   std::vector<float> distances(kRows * kNeighbors);

@@ -147,7 +147,7 @@ TEST(several_processes_give_the_bits_of_one) {
 // Neighbours of own rows, of data in several forms.
 template <typename Data, typename Real>
 void check_neighbors(const std::vector<Data>& data, Size features, Size k) {
-  const Projected<Data> projected(data, features, frame_of(data, features));
+  const Projected<Data> projected(data, features, poor_frame(data, features));
   const PointSet<Data> points = projected.points();
   std::vector<PointId> sample(at(points.rows));
   std::iota(sample.begin(), sample.end(), PointId{0});

@@ -131,7 +131,8 @@ void add_in_order(Communicator& processes, std::span<double> total, Add&& add) {
     std::vector<Size> sent_ends(count, 0);
     std::vector<Size> received_ends(count, 0);
     if (adding == rank) {
-      std::fill(sent_ends.begin() + static_cast<std::ptrdiff_t>(adding) + 1, sent_ends.end(), bytes);
+      std::fill(sent_ends.begin() + static_cast<std::ptrdiff_t>(adding) + 1, sent_ends.end(),
+                bytes);
     }
     if (adding + 1 == rank) {
       std::fill(received_ends.begin() + static_cast<std::ptrdiff_t>(adding), received_ends.end(),
