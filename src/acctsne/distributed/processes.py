@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 from time import perf_counter
@@ -175,24 +175,6 @@ class Processes:
                 piece = flat[begin : begin + MOST_AT_ONCE]
                 self._comm.Bcast([piece, self._mpi.BYTE], root=0)
         return data
-
-    def add_in_order(
-        self, total: npt.NDArray[np.float64], partials: Iterable[Any]
-    ) -> npt.NDArray[np.float64]:
-        """Add the partial sums of all processes, those of the first one first, to a total.
-
-        One process after the other adds its own: the sum has the bits that one alone would get.
-        """
-        partials = list(partials)
-        with self._counted(total.nbytes):
-            if self.rank > 0:
-                self._comm.Recv([total, self._mpi.DOUBLE], source=self.rank - 1)
-            for partial in partials:
-                total += partial
-            if self.rank < self.size - 1:
-                self._comm.Send([total, self._mpi.DOUBLE], dest=self.rank + 1)
-            self._comm.Bcast([total, self._mpi.DOUBLE], root=self.size - 1)
-        return total
 
     @contextmanager
     def _counted(self, sent: int) -> Iterator[None]:

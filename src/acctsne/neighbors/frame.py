@@ -56,6 +56,4 @@ def frame_of_sample(
     n_axes: int | None = None,
 ) -> Frame:
     """Find the frame of data by its `sampled_rows` and its largest size."""
-    return Frame(
-        *_core.frame_of_sample(rows, n_samples, largest, n_neighbors, n_axes, threads)
-    )
+    return Frame(*_core.frame_of_sample(rows, n_samples, largest, n_neighbors, n_axes, threads))

@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
@@ -11,12 +10,6 @@ from typing import Any
 
 import joblib
 from threadpoolctl import ThreadpoolController
-
-# A function applied to items in turn, results in their order.
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
-
-# Numbers that are worked through sooner than a thread has begun (docs/tuning.md).
-FEW_NUMBERS = 2**20
 
 # More than any machine has; beyond, threads cost memory and bring nothing.
 MAX_THREADS = 4096
@@ -92,21 +85,6 @@ def limited_libraries(threads: int) -> Iterator[None]:
         yield
     finally:
         _LIMITS.remove(threads)
-
-
-@contextmanager
-def workers(threads: int, numbers: int) -> Iterator[Map]:
-    """Share work on so many numbers among threads, each with libraries that use one.
-
-    BLAS threads would change the last bits. And a QR takes many small steps, after each of which
-    they wait for each other: on a busy machine a hundred times as long.
-    """
-    with limited_libraries(1):
-        if threads == 1 or numbers <= FEW_NUMBERS:
-            yield map
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                yield pool.map
 
 
 @lru_cache(maxsize=1)
