@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import anndata
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -73,6 +74,10 @@ def test_the_example_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("processes", [2, 3])
 def test_same_bits_as_one_process(processes: int, tmp_path: Path) -> None:
     check_content("same_bits", processes, tmp_path)
+
+
+def test_each_reads_its_own_rows_of_a_file(tmp_path: Path) -> None:
+    check_content("files", 2, tmp_path)
 
 
 def test_an_error_of_one_is_an_error_of_all(tmp_path: Path) -> None:
@@ -164,6 +169,18 @@ class TestCommandLine:
         assert not (tmp_path / "fit").exists()  # done with
         expected = acctsne.TSNE(max_iter=400, perplexity=5, tol=0).fit_transform(X)
         assert np.array_equal(np.load(tmp_path / "map.npy"), expected)
+
+    def test_array_of_a_file(self, tmp_path: Path) -> None:
+        X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
+        anndata.AnnData(np.zeros((300, 1)), obsm={"rows": X}).write_h5ad(tmp_path / "x.h5ad")
+        embed = [sys.executable, "-m", "acctsne", "embed", "x.h5ad", "-o", "map.npy"]
+        ended = mpiexec(2, *embed, "--key", "rows", "--perplexity", "5", cwd=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        expected = acctsne.TSNE(perplexity=5).fit_transform(X)
+        assert np.array_equal(np.load(tmp_path / "map.npy"), expected)
+        ended = mpiexec(2, *embed, "--key", "lines", cwd=tmp_path)
+        said = "acctsne: error: --key: x.h5ad: no 'lines' in obsm; there are rows"
+        assert ended.stderr.count(said) == 1
 
     def test_one_message(self, tmp_path: Path) -> None:
         X = np.zeros((5000, 3))

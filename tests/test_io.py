@@ -1,6 +1,7 @@
 """Files in and out: what is read is what was written, and what is wrong is said in one line."""
 
 import gzip
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import polars
 import pytest
 import scipy.io
 import scipy.sparse
+import zarr
 
 from acctsne import io, nearest_neighbors
 from acctsne.files.formats import OBSM_KEY
@@ -103,6 +105,94 @@ def test_h5ad_keys(folder: Path) -> None:
     np.testing.assert_array_equal(data.X, X[:, :2])
     assert data.labels is not None
     assert data.labels.tolist() == LABELS.tolist()
+
+
+def test_zarr(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(5, 3))
+    np.testing.assert_array_equal(io.read(tmp_path / "x.zarr").X, X)
+    group = zarr.open_group(tmp_path / "two.zarr", mode="w")
+    group.create_array("A", data=X)
+    group.create_array("B", data=X[:, :2])
+    np.testing.assert_array_equal(io.read(tmp_path / "two.zarr", key="B").X, X[:, :2])
+    sparse = scipy.sparse.csr_matrix(X)
+    with warnings.catch_warnings(action="ignore"):  # of which zarr format is the coming one
+        anndata.AnnData(sparse, obsm={"X_pca": X[:, 1:]}).write_zarr(tmp_path / "cells.zarr")
+    np.testing.assert_array_equal(io.read(tmp_path / "cells.zarr", key="X_pca").X, X[:, 1:])
+    for name, key, said in [
+        ("two", None, r"2 two-dimensional arrays \(A, B\); choose one by key"),
+        ("two", "C", "no array 'C'; there are A, B"),
+        ("cells", None, "'X' is not a dense array; choose one of X_pca by key"),
+        ("x", "A", "is one array, which has no key; got 'A'"),
+        ("none", None, "no such file"),
+    ]:
+        for read in (io.read, io.open_rows):
+            with pytest.raises(io.DataError, match=rf"{name}\.zarr: {said}"):
+                read(tmp_path / f"{name}.zarr", key=key)
+    with pytest.raises(io.DataError, match=r"cannot write '\.zarr'; choose one of \.npy"):
+        io.write(tmp_path / "map.zarr", X)
+
+
+# Parts of a file.
+
+
+def save_parts(folder: Path) -> dict[str, io.StoredRows]:
+    np.save(folder / "x.npy", X)
+    FRAME.to_parquet(folder / "x.parquet", row_group_size=5)
+    zarr.create_array(folder / "x.zarr", data=X, chunks=(5, 2))
+    made = anndata.AnnData(X, obsm={"few": X[:, :2]})
+    made.write_h5ad(folder / "x.h5ad")
+    made.write_h5ad(folder / "packed.h5ad", compression="gzip")
+    return {
+        name: io.open_rows(folder / name)
+        for name in ("x.npy", "x.parquet", "x.zarr", "x.h5ad", "packed.h5ad")
+    }
+
+
+@pytest.mark.parametrize("rows", [(0, 12), (0, 5), (3, 4), (4, 11), (10, 12), (7, 7), (12, 12)])
+def test_a_part_of_a_file(tmp_path: Path, rows: tuple[int, int]) -> None:
+    for name, stored in save_parts(tmp_path).items():
+        assert stored.shape == X.shape
+        assert stored.dtype == X.dtype
+        part = stored.read(*rows)
+        assert part.dtype == X.dtype, name
+        np.testing.assert_array_equal(part, X[slice(*rows)])
+        assert (stored.mapped is not None) == (name in ("x.npy", "x.h5ad"))
+
+
+def test_a_choice_within_a_part(tmp_path: Path) -> None:
+    save_parts(tmp_path)
+    few = io.open_rows(tmp_path / "packed.h5ad", key="few")
+    np.testing.assert_array_equal(few.read(3, 9), X[3:9, :2])
+    dropped = io.open_rows(tmp_path / "x.parquet", drop=["v"])
+    np.testing.assert_array_equal(dropped.read(3, 9), X[3:9, [0, 2]])
+    single = FRAME[["u", "w"]].astype(np.float32)
+    single.to_parquet(tmp_path / "single.parquet")
+    assert io.open_rows(tmp_path / "single.parquet", columns=["w"]).read().dtype == np.float32
+
+
+def test_files_that_cannot_be_read_in_parts(folder: Path) -> None:
+    for name in ("x.csv", "x.csv.gz", "x.npz", "x.feather", "x.mtx"):
+        said = r"all rows are read or none.* one of \.npy, \.parquet, \.h5ad, \.zarr"
+        with pytest.raises(io.DataError, match=said):
+            io.open_rows(folder / name)
+    with pytest.raises(io.DataError, match=r"X is stored as a csr_matrix.* obsm by key"):
+        io.open_rows(folder / "x.h5ad")
+    with pytest.raises(io.DataError, match="no 'X_umap' in obsm; there are X_pca"):
+        io.open_rows(folder / "x.h5ad", key="X_umap")
+    with pytest.raises(io.DataError, match="no column 'colour'"):
+        io.open_rows(folder / "x.parquet", columns=["colour"])
+    with pytest.raises(io.DataError, match="only npz, zarr and h5ad files have arrays"):
+        io.open_rows(folder / "x.npy", key="X")
+    polars.DataFrame({"a": [1.0, 2.0, 3.0], "b": [3.0, 4.0, None]}).write_parquet(
+        folder / "holes.parquet", row_group_size=2
+    )
+    rows = io.open_rows(folder / "holes.parquet")
+    assert rows.read(0, 2).tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    with pytest.raises(io.DataError, match=r"holes\.parquet: row 3, column 'b': missing value"):
+        rows.read(1, 3)
+    (folder / "x.parquet").write_text("This is a letter.")
+    with pytest.raises(io.DataError, match="not a readable parquet file"):
+        io.open_rows(folder / "x.parquet")
 
 
 # How tables are understood.

@@ -188,10 +188,10 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 
 def guessed_output(data: Path) -> Path:
-    """Choose a file beside the data, in its format, that does not exist yet."""
+    """Choose a file beside the data, in its format if that is written, that does not exist yet."""
     suffix = io.known_suffix(data)
     stem = data.name[: data.name.lower().rindex(suffix)]
-    guessed = data.with_name(f"{stem}_map{suffix}")
+    guessed = data.with_name(f"{stem}_map{suffix if suffix in io.WRITABLE else '.npy'}")
     if guessed.exists():
         raise io.DataError(
             f"{guessed}: exists, and so is not taken for the map without being asked; give -o"

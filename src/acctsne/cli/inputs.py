@@ -22,7 +22,7 @@ def add_labels_option(command: argparse._ActionsContainer) -> None:
 def add_reading_options(command: argparse.ArgumentParser) -> None:
     """Add what can be said about a file of data."""
     add_labels_option(command)
-    command.add_argument("--key", help="array of an npz, or key of obsm in an h5ad")
+    command.add_argument("--key", help="array of an npz or zarr, or key of obsm in an h5ad")
     command.add_argument(
         "--columns", type=listed, metavar="NAME,...", help="columns of a table that are features"
     )
@@ -56,6 +56,16 @@ def read_data(options: argparse.Namespace) -> io.Data:
     except io.DataError as error:
         raise io.DataError(in_flags(str(error), options)) from error
     return with_labels(data, options.labels) if own else data
+
+
+def open_data(options: argparse.Namespace) -> io.StoredRows:
+    """Open DATA, of which several processes each read a part."""
+    try:
+        return io.open_rows(
+            options.data, key=options.key, columns=options.columns, drop=options.drop
+        )
+    except io.DataError as error:
+        raise io.DataError(in_flags(str(error), options)) from error
 
 
 def in_flags(message: str, options: argparse.Namespace) -> str:

@@ -8,26 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from acctsne.cli.inputs import open_data
 from acctsne.cli.messages import note
 from acctsne.cli.options import blaming_parameters, estimator_parameters
 from acctsne.cli.outputs import draw, write_embedding, write_page
 from acctsne.distributed.checkpoint import SharedCheckpoint
 from acctsne.distributed.estimator import TSNE, fit_with_checkpoint
 from acctsne.distributed.processes import Processes
-from acctsne.distributed.rows import read_rows
 from acctsne.runtime.launch import launched_processes
 
 # Options of `embed` that several processes do not serve.
-REFUSED = (
-    "labels",
-    "key",
-    "columns",
-    "drop",
-    "header",
-    "movie",
-    "write_neighbors",
-    "keep_partial",
-)
+REFUSED = ("labels", "header", "movie", "write_neighbors", "keep_partial")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -74,14 +65,15 @@ def _check_options(options: argparse.Namespace) -> None:
 def _embed(options: argparse.Namespace, processes: Processes) -> None:
     first = processes.rank == 0
     with processes.agreeing():
-        shape = read_rows(options.data).shape
+        rows = open_data(options)
+    shape = rows.shape
     if first and not options.quiet:
         note(f"{options.data}: {shape[0]} samples, {shape[1]} features, {processes.size} processes")
     parameters = estimator_parameters(options)
     if isinstance(parameters.get("init"), np.ndarray):
         parameters["init"] = parameters["init"][processes.own_rows(shape[0])]
     tsne = TSNE(**parameters, verbose=int(not options.quiet))
-    checkpoint = _fit(tsne, options.data, options, processes)
+    checkpoint = _fit(tsne, rows, options, processes)
     embedding = tsne.gather()
     with processes.agreeing():
         if first:

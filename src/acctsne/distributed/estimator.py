@@ -18,7 +18,7 @@ from acctsne.distributed.checkpoint import SharedCheckpoint
 from acctsne.distributed.embedding import OnFirstProcess, SharedEmbedding
 from acctsne.distributed.neighbors import find_neighbors, principal_components
 from acctsne.distributed.processes import Processes
-from acctsne.distributed.rows import SharedRows, read_rows, share_rows
+from acctsne.distributed.rows import SharedRows, share_rows, stored_rows
 from acctsne.distributed.transform import SharedMap
 from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.embedding.descent import Descent
@@ -106,9 +106,10 @@ class TSNE(estimator.TSNE):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features), or path-like
-            The rows of this process, any number of them; or the same npy file on every process, of
-            which each reads its part.
+        X : array-like of shape (n_rows, n_features), path-like or StoredRows
+            The rows of this process, any number of them; or the same npy, parquet, zarr or h5ad
+            file on every process, of which each reads its part: a path, or what
+            :func:`acctsne.io.open_rows` makes of a path and a key.
         y : None
             Ignored.
         fixed : None
@@ -129,7 +130,7 @@ class TSNE(estimator.TSNE):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features), or path-like
+        X : array-like of shape (n_rows, n_features), path-like or StoredRows
             As in :meth:`fit`.
         y : None
             Ignored.
@@ -206,8 +207,8 @@ class TSNE(estimator.TSNE):
         self, X: Any, fixed: npt.ArrayLike | None = None, checkpoint: Checkpoint | None = None
     ) -> npt.NDArray[Any]:
         if self._processes.size == 1:
-            rows = read_rows(X) if isinstance(X, str | os.PathLike) else X
-            return super()._fit(rows, fixed, checkpoint)
+            stored = stored_rows(X)
+            return super()._fit(X if stored is None else stored.read(), fixed, checkpoint)
         self.__dict__.pop("embedding_", None)  # an earlier fit's
         try:
             super()._fit(X, fixed, checkpoint)

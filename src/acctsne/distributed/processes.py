@@ -33,6 +33,12 @@ def _is_known_to_all(error: BaseException | None) -> bool:
     return error is not None and (hasattr(error, KNOWN) or _is_known_to_all(error.__cause__))
 
 
+def _names(error: BaseException) -> tuple[str, str]:
+    """Return the name of an error's type, and of what every Python knows it as."""
+    builtin = next(one for one in type(error).__mro__ if one.__module__ == "builtins")
+    return type(error).__name__, builtin.__name__
+
+
 class Processes:
     """A communicator of mpi4py, with what the native core and the stages ask of it.
 
@@ -197,21 +203,23 @@ class Processes:
 
     def agree(self, error: BaseException | None) -> None:
         """Raise the error of the first process that has one, on all of them."""
-        errors = self.allgather(None if error is None else (type(error).__name__, str(error)))
+        errors = self.allgather(None if error is None else (*_names(error), str(error)))
         bad = [rank for rank, one in enumerate(errors) if one is not None]
         if not bad:
             return
-        name, message = errors[bad[0]]
+        name, builtin, message = errors[bad[0]]
         # What all say alike is nobody's in particular.
         if len(bad) < self.size or len(set(errors)) > 1:
             message = f"rank {bad[0]}: {message}"
-        self._raise(name, message, error)
+        self._raise(name, builtin, message, error)
 
-    def _raise(self, name: str, message: str, cause: BaseException | None) -> NoReturn:
-        kind = getattr(builtins, name, None)
+    def _raise(
+        self, name: str, builtin: str, message: str, cause: BaseException | None
+    ) -> NoReturn:
+        kind = getattr(builtins, builtin)
         if cause is not None and type(cause).__name__ == name and len(cause.args) == 1:
             kind = type(cause)
-        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        if kind in (Exception, BaseException):
             kind, message = RuntimeError, f"{message} ({name})"
         error = kind(message)
         self.known_to_all(error)

@@ -10,6 +10,8 @@ from scipy.sparse import issparse
 
 from acctsne.affinities.affinities import Affinities
 from acctsne.distributed.processes import Processes
+from acctsne.files.formats import open_rows
+from acctsne.files.stored_rows import StoredRows
 from acctsne.neighbors.nearest import check_rows
 from acctsne.runtime.rows import computed_dtype
 
@@ -38,30 +40,26 @@ class SharedRows:
         return slice(self.given_ends[rank - 1] if rank else 0, self.given_ends[rank])
 
 
-def read_rows(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
-    """Map the array of an npy file into memory."""
-    if not os.fspath(path).endswith(".npy"):
-        raise ValueError(
-            f"{os.fspath(path)}: several processes read npy files only, of which each maps its "
-            "rows into memory; convert the data with numpy.save"
-        )
-    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    if array.ndim != 2:
-        raise ValueError(f"{os.fspath(path)}: an array of shape {array.shape}; expected rows")
-    return array
+def stored_rows(X: Any) -> StoredRows | None:
+    """Open what is in a file; None for rows that are in memory."""
+    if isinstance(X, StoredRows):
+        return X
+    return open_rows(X) if isinstance(X, str | os.PathLike) else None
 
 
 def share_rows(X: Any, processes: Processes) -> SharedRows:
     """Check what each process was given, and bring rows to those that own them."""
-    is_path = isinstance(X, str | os.PathLike)
     with processes.agreeing():
-        if is_path:
-            whole = read_rows(X)
-            checked = _checked(whole[processes.own_rows(len(whole))])
-        else:
-            whole = None
-            checked = _checked(X)
-    forms = processes.allgather((is_path, *checked.shape, checked.dtype.str))
+        stored = stored_rows(X)
+    shapes = processes.allgather(None if stored is None else stored.shape)
+    with processes.agreeing():
+        _check_shapes(shapes)
+    with processes.agreeing():
+        if stored is not None:
+            own = processes.own_rows(stored.shape[0])
+            X = stored.read(own.start, own.stop)
+        checked = _checked(X)
+    forms = processes.allgather((*checked.shape, checked.dtype.str))
     with processes.agreeing():
         _check_forms(forms)
     # As they are if all are of one type, as they are computed with if not.
@@ -69,10 +67,11 @@ def share_rows(X: Any, processes: Processes) -> SharedRows:
     computed_types = {computed_dtype(np.empty(0, dtype=one)) for one in types}
     dtype = types.pop() if len(types) == 1 else np.result_type(*computed_types)
     checked = np.ascontiguousarray(checked, dtype=dtype)
-    ends = [int(end) for end in np.cumsum([form[1] for form in forms])]
+    ends = [int(end) for end in np.cumsum([form[0] for form in forms])]
     n_samples = ends[-1]
-    if whole is not None:
-        return SharedRows(checked, n_samples, ends, whole if whole.dtype == dtype else None)
+    if stored is not None:
+        whole = stored.mapped if stored.dtype == dtype else None
+        return SharedRows(checked, n_samples, ends, whole)
     return SharedRows(_to_owners(checked, ends, processes), n_samples, ends, None)
 
 
@@ -88,13 +87,23 @@ def _checked(X: Any) -> npt.NDArray[Any]:
     return rows
 
 
-def _check_forms(forms: list[tuple[bool, int, int, str]]) -> None:
-    if len({is_path for is_path, *_ in forms}) > 1:
+def _check_shapes(shapes: list[tuple[int, int] | None]) -> None:
+    """Check that processes read from one file, or none does; None stands for rows in memory."""
+    if len(set(shapes)) == 1:
+        return
+    if None in shapes:
         raise ValueError("some processes were given a path, others rows; give all the same")
-    features = sorted({n_features for _, _, n_features, _ in forms})
+    one, other = sorted({shape for shape in shapes if shape is not None})[:2]
+    raise ValueError(
+        f"processes read files of shape {one} and {other}; all must have the same file"
+    )
+
+
+def _check_forms(forms: list[tuple[int, int, str]]) -> None:
+    features = sorted({n_features for _, n_features, _ in forms})
     if len(features) > 1:
         raise ValueError(f"processes were given rows of {features[0]} and {features[1]} features")
-    n_samples = sum(form[1] for form in forms)
+    n_samples = sum(form[0] for form in forms)
     if n_samples < 2:
         raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required")
 

@@ -1,14 +1,15 @@
 """Data, labels and embeddings in files, the format chosen by the suffix.
 
-========================  =========================================================
+========================  ==================================================================
 ``.npy``                  memory-mapped
 ``.npz``                  dense arrays or one scipy sparse matrix; never unpickled
 ``.csv``, ``.tsv``        plain or ``.gz``; header and label column are detected
 ``.parquet``              extra ``parquet``
 ``.arrow``, ``.feather``  extra ``parquet``
 ``.h5ad``                 ``X`` or an array of ``obsm``; extra ``anndata``
+``.zarr``                 an array, or one of a group or of AnnData's; read only; extra ``zarr``
 ``.mtx``                  MatrixMarket, plain or ``.gz``
-========================  =========================================================
+========================  ==================================================================
 
 Whatever is wrong with a file is one line that names the file and, where there is one, row and
 column, counted from 1. In text files rows are lines, the header included.
@@ -20,7 +21,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,20 +31,23 @@ from scipy.sparse import csr_matrix, issparse, load_npz
 
 from acctsne.files.matrix_market import read_matrix_market, write_matrix_market
 from acctsne.files.replacing import DataError, replacing, reserve
+from acctsne.files.stored_rows import StoredRows
 from acctsne.files.tables import (
     LABEL_NAMES,
     Choice,
     ReadTable,
     as_labels,
+    open_parquet,
     read_arrow,
     read_delimited,
     write_arrow,
     write_delimited,
 )
+from acctsne.files.zarr_arrays import find_array
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.optional import require
 
-__all__ = ["Data", "DataError", "read", "read_labels", "write"]
+__all__ = ["Data", "DataError", "StoredRows", "open_rows", "read", "read_labels", "write"]
 
 # Where scanpy keeps a t-SNE, and so do we.
 OBSM_KEY = "X_tsne"
@@ -89,8 +93,8 @@ def read(
         detects one in tables and npz: the only column of text, or one called label, labels, class
         or target.
     key : str, default=None
-        The array of an npz, or the key of `obsm` in an h5ad. None is the only two-dimensional array
-        or the one called X, and the matrix `X`.
+        The array of an npz or zarr, or the key of `obsm` in an h5ad. None is the only
+        two-dimensional array or the one called X, and the matrix `X`.
     columns : sequence of str, default=None
         The columns of a table that are features; None for all but the label.
     drop : sequence of str, default=()
@@ -121,18 +125,85 @@ def read(
     ['setosa', 'virginica']
     """
     path = Path(path)
-    suffix = known_suffix(path)
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    offers = FORMATS[suffix].offers
-    if key is not None and "key" not in offers:
-        raise DataError(f"{path}: only npz and h5ad files have arrays to choose by key")
-    if (columns is not None or drop) and "columns" not in offers:
-        raise DataError(f"{path}: only tables have columns to choose")
-    if labels is not None and "labels" not in offers:
-        raise DataError(f"{path}: holds no labels; give them in a file of their own")
     wanted = Wanted(key, labels, Choice(labels, columns, drop, header))
-    return _checked(path, FORMATS[suffix].read(path, wanted))
+    return _checked(path, _format_of(path, wanted).read(path, wanted))
+
+
+def open_rows(
+    path: PathLike,
+    *,
+    key: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+) -> StoredRows:
+    """Open data of which a part of the rows is to be read.
+
+    Of an npy, parquet, zarr or h5ad file, each of several processes can read its own rows
+    (:class:`acctsne.distributed.TSNE`). A dense table of an h5ad file, and an npy file, are mapped
+    into memory where they lie in one piece; of others, those row groups or chunks are read that
+    hold the rows.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its suffix is its format.
+    key : str, default=None
+        The key of `obsm` in an h5ad, or the array of a zarr. None is `X`, or the only array.
+    columns : sequence of str, default=None
+        The columns of a parquet file that are features; None for all but the label.
+    drop : sequence of str, default=()
+        Columns of a parquet file that are not features.
+
+    Returns
+    -------
+    rows : StoredRows
+        Its `shape`, its `dtype`, and `read(begin, end)`.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be used, or not by parts, in one line.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from acctsne import io
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "numbers.npy"
+    >>> np.save(path, np.arange(12.0).reshape(4, 3))
+    >>> rows = io.open_rows(path)
+    >>> rows.shape
+    (4, 3)
+    >>> rows.read(1, 3).tolist()
+    [[3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]
+    """
+    path = Path(path)
+    wanted = Wanted(key, None, Choice(None, columns, drop))
+    opens = _format_of(path, wanted).open_rows
+    if opens is None:
+        raise DataError(
+            f"{path}: of {known_suffix(path)} files all rows are read or none, which several "
+            f"processes cannot share; convert the data to one of {', '.join(_shared_formats())}"
+        )
+    return opens(path, wanted)
+
+
+def _format_of(path: Path, wanted: "Wanted") -> "Format":
+    """Check that there is such a file, and that it has what is to be chosen from."""
+    form = FORMATS[known_suffix(path)]
+    if not (path.exists() if form.is_folder else path.is_file()):
+        raise DataError(f"{path}: no such file")
+    if wanted.key is not None and "key" not in form.offers:
+        raise DataError(f"{path}: only npz, zarr and h5ad files have arrays to choose by key")
+    if (wanted.choice.columns is not None or wanted.choice.drop) and "columns" not in form.offers:
+        raise DataError(f"{path}: only tables have columns to choose")
+    if wanted.labels is not None and "labels" not in form.offers:
+        raise DataError(f"{path}: holds no labels; give them in a file of their own")
+    return form
+
+
+def _shared_formats() -> list[str]:
+    return [suffix for suffix, form in FORMATS.items() if form.open_rows is not None]
 
 
 def read_labels(path: PathLike, n_samples: int) -> npt.NDArray[Any]:
@@ -230,8 +301,10 @@ def write(
                 "neighbors must be indices and distances, both of shape "
                 f"({len(Y)}, n_neighbors); got {', '.join(map(str, shapes))}"
             )
+    writer = FORMATS[suffix].write
+    assert writer is not None  # check_output has seen to it
     with replacing(path) as beside:
-        FORMATS[suffix].write(beside, Written(Y, labels, source, neighbors))
+        writer(beside, Written(Y, labels, source, neighbors))
 
 
 def known_suffix(path: Path) -> str:
@@ -250,7 +323,7 @@ def check_output(
 ) -> str:
     """Check, before any work is done for it, that a file can be written; return its suffix."""
     suffix = path.suffix.lower()
-    allowed = tuple(FORMATS) if suffixes is None else suffixes
+    allowed = WRITABLE if suffixes is None else suffixes
     if neighbors:
         allowed = tuple(suffix for suffix in allowed if FORMATS[suffix].keeps_neighbors)
     if suffix not in allowed:
@@ -291,7 +364,7 @@ def _unreadable(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, ModuleNotFoundError):
+    except (MemoryError, ModuleNotFoundError, DataError):
         raise
     except Exception as error:
         kind = known_suffix(path)[1:] if path.suffix != ".txt" else "text"
@@ -301,6 +374,12 @@ def _unreadable(path: Path) -> Iterator[None]:
 def _read_npy(path: Path, _: Wanted) -> Data:
     with _unreadable(path):
         return Data(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _open_npy(path: Path, wanted: Wanted) -> StoredRows:
+    array = _read_npy(path, wanted).X
+    _check_table(path, array.shape, array.dtype)
+    return StoredRows.of_mapped(path, array)
 
 
 def _write_npy(beside: Path, written: Written) -> None:
@@ -389,6 +468,34 @@ def _write_mtx(beside: Path, written: Written) -> None:
     write_matrix_market(beside, written.Y)
 
 
+def _open_parquet(path: Path, wanted: Wanted) -> StoredRows:
+    with _unreadable(path):
+        rows = open_parquet(path, wanted.choice)
+
+    def read(begin: int, end: int) -> Array:
+        with _unreadable(path):
+            return rows.read(begin, end)
+
+    return replace(rows, _read=read)
+
+
+def _read_zarr(path: Path, wanted: Wanted) -> Data:
+    with _unreadable(path):
+        return Data(np.asarray(find_array(path, wanted.key)[...]))
+
+
+def _open_zarr(path: Path, wanted: Wanted) -> StoredRows:
+    with _unreadable(path):
+        array = find_array(path, wanted.key)
+    _check_table(path, array.shape, array.dtype)
+
+    def read(begin: int, end: int) -> Array:
+        with _unreadable(path):
+            return np.asarray(array[begin:end])
+
+    return StoredRows(path, array.shape, np.dtype(array.dtype), read)
+
+
 def _only_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> tuple[str, npt.NDArray[Any]]:
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     if len(matrices) == 1:
@@ -421,15 +528,12 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
     with _unreadable(path):
         file = h5py.File(path, "r")
     with file:
+        element = _h5ad_matrix(path, file, key)
         with _unreadable(path):
-            maps = list(file["obsm"]) if key is not None else []
             columns = list(file["obs"]) if labels is not None else []
-        if key is not None and key not in maps:
-            raise DataError(f"{path}: no {key!r} in obsm; there are {', '.join(maps)}")
         if labels is not None and labels not in columns:
             raise DataError(f"{path}: no {labels!r} in obs; there are {', '.join(columns)}")
         with _unreadable(path):
-            element = file["X"] if key is None else file["obsm"][key]
             X = mapped_table(path, element) if isinstance(element, h5py.Dataset) else None
             X = elements.read_elem(element) if X is None else X
             read = None if labels is None else elements.read_elem(file["obs"][labels])
@@ -438,6 +542,43 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
     with _unreadable(path):
         check_sparse(X)
     return Data(X) if read is None else Data(X, as_labels(np.asarray(read)), labels)
+
+
+def _open_h5ad(path: Path, wanted: Wanted) -> StoredRows:
+    h5py = require("h5py", "anndata")
+    name = wanted.key or "X"
+    with _unreadable(path):
+        opened = h5py.File(path, "r")
+    with opened as file:
+        element = _h5ad_matrix(path, file, wanted.key)
+        if not isinstance(element, h5py.Dataset):
+            kind = element.attrs.get("encoding-type", "group")
+            raise DataError(
+                f"{path}: {name} is stored as a {kind}, of which processes cannot each read a "
+                "part; choose a dense array of obsm by key, such as principal components"
+            )
+        _check_table(path, element.shape, element.dtype)
+        mapped = mapped_table(path, element)
+        shape, dtype, place = element.shape, element.dtype, element.name
+    if mapped is not None:
+        return StoredRows.of_mapped(path, mapped)
+
+    def read(begin: int, end: int) -> Array:
+        with _unreadable(path), h5py.File(path, "r") as file:
+            return np.asarray(file[place][begin:end])
+
+    return StoredRows(path, shape, np.dtype(dtype), read)
+
+
+def _h5ad_matrix(path: Path, file: Any, key: str | None) -> Any:
+    """Find X, or an array of obsm by its name."""
+    with _unreadable(path):
+        if key is None:
+            return file["X"]
+        maps = file["obsm"]
+    if key not in maps:
+        raise DataError(f"{path}: no {key!r} in obsm; there are {', '.join(maps)}")
+    return maps[key]
 
 
 def mapped_table(path: Path, dataset: Any) -> Array | None:
@@ -470,14 +611,7 @@ def _write_h5ad(beside: Path, written: Written) -> None:
 def _checked(path: Path, data: Data) -> Data:
     """Check that the data is a matrix of finite numbers with a label for each row."""
     X = csr_matrix(data.X) if issparse(data.X) else np.asanyarray(data.X)
-    if X.ndim != 2:
-        raise DataError(
-            f"{path}: an array of shape {X.shape}; a two-dimensional one is needed, samples in rows"
-        )
-    if X.dtype.kind not in "biuf":
-        raise DataError(f"{path}: values of type {X.dtype}; numbers are needed")
-    if 0 in X.shape:
-        raise DataError(f"{path}: an empty array of shape {X.shape}")
+    _check_table(path, X.shape, X.dtype)
     _check_finite(path, X)
     if data.labels is not None and data.labels.shape != (X.shape[0],):
         raise DataError(
@@ -485,6 +619,17 @@ def _checked(path: Path, data: Data) -> Data:
             f"{X.shape[0]} samples"
         )
     return Data(X, data.labels, data.label_name)
+
+
+def _check_table(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if len(shape) != 2:
+        raise DataError(
+            f"{path}: an array of shape {shape}; a two-dimensional one is needed, samples in rows"
+        )
+    if dtype.kind not in "biuf":
+        raise DataError(f"{path}: values of type {dtype}; numbers are needed")
+    if 0 in shape:
+        raise DataError(f"{path}: an empty array of shape {shape}")
 
 
 def _check_finite(path: Path, X: Any) -> None:
@@ -519,23 +664,35 @@ class Format:
     """How files of one kind are read and written."""
 
     read: Callable[[Path, Wanted], Data]
-    write: Callable[[Path, Written], None]
+    write: Callable[[Path, Written], None] | None
     offers: tuple[str, ...] = ()  # what can be chosen from: "key", "labels", "columns"
     needs: tuple[str, str] | None = None  # a module and the extra that brings it
     keeps_neighbors: bool = False
+    open_rows: Callable[[Path, Wanted], StoredRows] | None = None  # where a part can be read
+    is_folder: bool = False
 
 
 _TABLE = ("labels", "columns")
 _DELIMITED = Format(_read_by(read_delimited), _write_delimited, _TABLE)
 _ARROW = Format(_read_by(read_arrow), _write_arrow, _TABLE, ("pyarrow", "parquet"), True)
 FORMATS: dict[str, Format] = {
-    ".npy": Format(_read_npy, _write_npy),
+    ".npy": Format(_read_npy, _write_npy, open_rows=_open_npy),
     ".npz": Format(_read_npz, _write_npz, ("key", "labels")),
     ".csv": _DELIMITED,
     ".tsv": _DELIMITED,
-    ".parquet": _ARROW,
+    ".parquet": replace(_ARROW, open_rows=_open_parquet),
     ".arrow": _ARROW,
     ".feather": _ARROW,
-    ".h5ad": Format(_read_h5ad, _write_h5ad, ("key", "labels"), ("anndata", "anndata")),
+    ".h5ad": Format(
+        _read_h5ad,
+        _write_h5ad,
+        ("key", "labels"),
+        ("anndata", "anndata"),
+        open_rows=_open_h5ad,
+    ),
+    ".zarr": Format(
+        _read_zarr, None, ("key",), ("zarr", "zarr"), open_rows=_open_zarr, is_folder=True
+    ),
     ".mtx": Format(_read_mtx, _write_mtx),
 }
+WRITABLE = tuple(suffix for suffix, form in FORMATS.items() if form.write is not None)

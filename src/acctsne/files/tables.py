@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne.files.replacing import DataError
+from acctsne.files.stored_rows import StoredRows
 from acctsne.runtime.optional import require
 
 # Names of columns that nobody means as features, in lower case.
@@ -168,38 +169,75 @@ def read_delimited(path: Path, choice: Choice) -> ReadTable:
 
 def read_arrow(path: Path, choice: Choice) -> ReadTable:
     """Read a parquet, arrow or feather file."""
-    arrow = require("pyarrow", "parquet")
     if path.suffix.lower() == ".parquet":
         table = require("pyarrow.parquet", "parquet").read_table(path)
     else:
         table = require("pyarrow.feather", "parquet").read_table(path)
+    columns = _arrow_columns(path, table.schema, table.num_rows, choice)
+    X = _numbers(path, table, columns, 0)
+    if columns.label is None:
+        return ReadTable(X, None, None)
+    return ReadTable(X, as_labels(table.column(columns.label).to_numpy()), columns.label)
+
+
+def open_parquet(path: Path, choice: Choice) -> StoredRows:
+    """Open a parquet file, of whose row groups those are read that hold the rows asked for."""
+    parquet = require("pyarrow.parquet", "parquet")
+    with parquet.ParquetFile(path) as file:
+        metadata = file.metadata
+        columns = _arrow_columns(path, file.schema_arrow, metadata.num_rows, choice)
+        groups = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+    begins = np.concatenate([[0], np.cumsum(groups)]).tolist()
+
+    def read(begin: int, end: int) -> npt.NDArray[Any]:
+        rows = np.empty((end - begin, len(columns.features)), columns.dtype)
+        with parquet.ParquetFile(path) as file:
+            for group, first in enumerate(begins[:-1]):
+                start, stop = max(begin, first), min(end, begins[group + 1])
+                if start < stop:
+                    table = file.read_row_group(group, columns=columns.features)
+                    part = table.slice(start - first, stop - start)
+                    rows[start - begin : stop - begin] = _numbers(path, part, columns, start)
+        return rows
+
+    return StoredRows(path, (metadata.num_rows, len(columns.features)), columns.dtype, read)
+
+
+class ArrowColumns(NamedTuple):
+    """Names of the columns in use, and what their numbers become."""
+
+    features: list[str]
+    label: str | None
+    dtype: np.dtype[Any]
+
+
+def _arrow_columns(path: Path, schema: Any, n_rows: int, choice: Choice) -> ArrowColumns:
+    types = require("pyarrow", "parquet").types
     # pandas keeps an unnamed index in columns of this name.
-    names = [name for name in table.column_names if not name.startswith("__index_level_")]
-    if NEIGHBORS in names and arrow.types.is_struct(table.schema.field(NEIGHBORS).type):
+    names = [name for name in schema.names if not name.startswith("__index_level_")]
+    if NEIGHBORS in names and types.is_struct(schema.field(NEIGHBORS).type):
         names.remove(NEIGHBORS)  # beside a map that we wrote: no part of it
-    if not names or table.num_rows == 0:
+    if not names or n_rows == 0:
         raise DataError(f"{path}: the table has no rows or no columns")
-    kinds = [table.schema.field(name).type for name in names]
+    kinds = [schema.field(name).type for name in names]
     is_text = [
-        not (arrow.types.is_integer(t) or arrow.types.is_floating(t) or arrow.types.is_boolean(t))
-        for t in kinds
+        not (types.is_integer(t) or types.is_floating(t) or types.is_boolean(t)) for t in kinds
     ]
     chosen = choose_columns(path, names, is_text, choice)
+    single = all(types.is_float32(kinds[i]) for i in chosen.features)
+    label = None if chosen.label is None else names[chosen.label]
+    dtype = np.dtype(np.float32 if single else np.float64)
+    return ArrowColumns([names[i] for i in chosen.features], label, dtype)
 
-    def column(i: int) -> npt.NDArray[Any]:
-        return cast(npt.NDArray[Any], table.column(names[i]).to_numpy())
 
-    features = []
-    for i in chosen.features:
-        if table.column(names[i]).null_count:
-            row = table.column(names[i]).is_null().to_pylist().index(True)
-            raise DataError(f"{path}: row {row + 1}, column {names[i]!r}: missing value")
-        features.append(column(i))
-    single = all(values.dtype == np.float32 for values in features)
-    X = np.column_stack(features).astype(np.float32 if single else np.float64, copy=False)
-    if chosen.label is None:
-        return ReadTable(X, None, None)
-    return ReadTable(X, as_labels(column(chosen.label)), names[chosen.label])
+def _numbers(path: Path, table: Any, columns: ArrowColumns, first_row: int) -> npt.NDArray[Any]:
+    """Put columns beside each other; `first_row` is where the table begins in the file."""
+    for name in columns.features:
+        if table.column(name).null_count:
+            row = first_row + table.column(name).is_null().to_pylist().index(True)
+            raise DataError(f"{path}: row {row + 1}, column {name!r}: missing value")
+    stacked = np.column_stack([table.column(name).to_numpy() for name in columns.features])
+    return stacked.astype(columns.dtype, copy=False)
 
 
 def write_delimited(

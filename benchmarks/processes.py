@@ -1,0 +1,123 @@
+"""Peak memory of a process, where one and where several share a fit.
+
+    python benchmarks/processes.py FOLDER --dataset synthetic:1000000x20 --processes 1,4
+
+Writes the data to FOLDER as npy, embeds that file by each number of processes, one number after the
+other, and prints what each process held at most, by stage: resident memory as Linux counts it,
+pages of the file and of MPI included. The descent ends after a few iterations, which do not add to
+it. Needs mpi4py and Linux.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acctsne.distributed import TSNE
+from acctsne.runtime.progress import StageTimer
+from common import memory_peak, start_memory_peak, table
+from datasets import NAMES_HELP, load
+
+FLAGS = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+
+
+class Watched(TSNE):
+    """Notes the peak of resident memory of each stage."""
+
+    def _timer(self) -> StageTimer:
+        timer = super()._timer()
+        stage = timer.stage
+        self.peaks: dict[str, int] = {}
+
+        @contextmanager
+        def watched(name: str) -> Iterator[None]:
+            self.note("elsewhere")
+            try:
+                with stage(name):
+                    yield
+            finally:
+                self.note(name)
+
+        timer.stage = watched  # type: ignore[method-assign]
+        return timer
+
+    def note(self, name: str) -> None:
+        """Take down the peak since the last one, and begin anew."""
+        self.peaks[name] = max(memory_peak(), self.peaks.get(name, 0))
+        start_memory_peak()
+
+
+def measure(path: Path, iterations: int, threads: int) -> None:
+    """Embed a file together with the other processes, and print figures of this one."""
+    tsne = Watched(
+        neighbors="approximate",
+        n_jobs=threads,
+        random_state=0,
+        callback=lambda *_: True,
+        callback_every=iterations,
+    )
+    tsne.fit(path)
+    tsne.note("elsewhere")
+    sent = {name: value for name, value in tsne.timings_.items() if "bytes_sent" in name}
+    figures = {
+        "rank": tsne._processes.rank,
+        "peaks": tsne.peaks,
+        "kl": tsne.kl_divergence_,
+        "seconds": tsne.timings_["total"],
+        **sent,
+    }
+    # In one piece, lest lines of several processes be mixed.
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+def run(path: Path, processes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Run so many processes; return the figures of each."""
+    mpiexec = str(Path(sys.executable).parent / "mpiexec")
+    command = [mpiexec, *FLAGS, "-n", str(processes), sys.executable, __file__, str(path)]
+    threads = max(1, options.threads // processes)
+    command += ["--measure", "--iterations", str(options.iterations), "--threads", str(threads)]
+    ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description="Peak memory of processes that share a fit.")
+    parser.add_argument("folder", type=Path, help="where the data is written to, or an npy file")
+    parser.add_argument("--dataset", default="synthetic:1000000x20", help=NAMES_HELP)
+    parser.add_argument("--processes", default="1,4", help="numbers of them")
+    parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("--threads", type=int, default=2, help="of all processes together")
+    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        measure(options.folder, options.iterations, options.threads)
+        return
+    path = options.folder
+    if path.is_dir():
+        path = path / f"{options.dataset.replace(':', '-')}.npy"
+        if not path.exists():
+            np.save(path, load(options.dataset).X)
+    figures = {count: run(path, count, options) for count in map(int, options.processes.split(","))}
+    stages = next(iter(figures.values()))[0]["peaks"]
+    one = None
+    rows = []
+    for count, processes in figures.items():
+        peaks = [max(process["peaks"][stage] for process in processes) for stage in stages]
+        divergences = {process["kl"] for process in processes}
+        one = max(peaks) if one is None else one
+        cells = [count, f"{max(peaks) / 1e6:.0f}", f"{max(peaks) / one:.2f}"]
+        cells += [f"{peak / 1e6:.0f}" for peak in peaks]
+        cells += [f"{processes[0]['seconds']:.0f}", *divergences]
+        rows.append([str(cell) for cell in cells])
+    print(table(["processes", "peak (MB)", "of the first", *stages, "seconds", "KL"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Arrays in zarr stores, AnnData's among them."""
+
+from pathlib import Path
+from typing import Any
+
+from acctsne.files.replacing import DataError
+from acctsne.runtime.optional import require
+
+
+def find_array(path: Path, key: str | None) -> Any:
+    """Open the array of a store: its only one, or that of a name.
+
+    In a store of AnnData, the names are those of `obsm`, and X is the array without a name.
+    """
+    zarr = require("zarr", "zarr")
+    node = zarr.open(str(path), mode="r")
+    if isinstance(node, zarr.Array):
+        if key is not None:
+            raise DataError(f"{path}: is one array, which has no key; got {key!r}")
+        return node
+    arrays = _arrays(node, zarr)
+    if key is None:
+        key = "X" if "X" in node else _only_name(path, arrays)
+    if key not in arrays:
+        if key in node:
+            raise DataError(
+                f"{path}: {key!r} is not a dense array; choose one of {_listed(arrays)} by key"
+            )
+        raise DataError(f"{path}: no array {key!r}; there are {_listed(arrays)}")
+    return arrays[key]
+
+
+def _arrays(group: Any, zarr: Any) -> dict[str, Any]:
+    """Return the two-dimensional arrays that a key can name."""
+    arrays = {name: node for name, node in group.arrays() if node.ndim == 2}
+    # AnnData keeps there what was made of its X.
+    if "obsm" in group and isinstance(group["obsm"], zarr.Group):
+        arrays |= {name: node for name, node in group["obsm"].arrays() if node.ndim == 2}
+    return dict(sorted(arrays.items()))
+
+
+def _only_name(path: Path, arrays: dict[str, Any]) -> str:
+    if len(arrays) != 1:
+        raise DataError(
+            f"{path}: {len(arrays)} two-dimensional arrays ({_listed(arrays)}); choose one by key"
+        )
+    return next(iter(arrays))
+
+
+def _listed(arrays: dict[str, Any]) -> str:
+    return ", ".join(arrays) or "none"
