@@ -15,7 +15,6 @@ template <typename Data>
 PointSet<Data> point_set(const DataRows& X, Input2<float> coordinates, Input1<double> squared_norms,
                          double scale) {
   PointSet<Data> points = rows_of_data<Data>(X);
-  require(points.rows >= 1, "no data");
   require(coordinates.shape(0) == X.shape(0) && squared_norms.shape(0) == X.shape(0) &&
               coordinates.shape(1) >= 1,
           "the projection does not fit the data");
@@ -70,17 +69,21 @@ nb::tuple approximate(const DataRows& X, Input2<float> coordinates, Input1<doubl
                       double scale, Size k, bool in_double, Input1<PointId> sample, int threads,
                       const nb::object& progress, const nb::object& processes) {
   const PointSet<Data> points = point_set<Data>(X, coordinates, squared_norms, scale);
-  require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
-  const std::span<const PointId> rows(sample.data(), sample.shape(0));
-  require(!rows.empty() && std::all_of(rows.begin(), rows.end(),
-                                       [&](PointId i) { return i >= 0 && i < points.rows; }),
-          "the sample is empty or a row of it out of range");
   double recall = 0;
   const nb::tuple found = with_processes(processes, [&](Communicator& all) {
-    return run_search_in(in_double, points, points.rows, k, threads, progress, all,
+    const Size all_rows = sum(all, points.rows);
+    require(all_rows < std::numeric_limits<PointId>::max() / 2, "too many samples");
+    const Rows own = rows_of(all.rank(), all.size(), all_rows);
+    require(points.rows == own.end - own.begin, "the data is not that of own rows");
+    require(k >= 1 && k < all_rows, "n_neighbors must be in [1, n_samples - 1]");
+    const std::span<const PointId> rows(sample.data(), sample.shape(0));
+    require(!rows.empty() && rows.front() >= 0 && rows.back() < all_rows &&
+                std::is_sorted(rows.begin(), rows.end()),
+            "the sample is empty, does not ascend, or has a row out of range");
+    return run_search_in(in_double, points, all_rows, k, threads, progress, all,
                          [&](const auto& request, ThreadTeam& team) {
                            recall = approximate_neighbors(
-                               request, ApproximateEffort::of(points.rows), rows, team);
+                               request, ApproximateEffort::of(all_rows), rows, team);
                          });
   });
   return nb::make_tuple(found[0], found[1], recall);
@@ -94,6 +97,7 @@ nb::tuple of_queries(const DataRows& X, Input2<float> coordinates, Input1<double
   const PointSet<Data> points = point_set<Data>(X, coordinates, squared_norms, scale);
   const PointSet<Data> asked = point_set<Data>(queries, query_coordinates, query_norms, scale);
   require(k >= 1 && k <= points.rows, "n_neighbors must be in [1, n_samples]");
+  require(asked.rows >= 1, "no queries");
   require(asked.features == points.features && asked.projection.dims == points.projection.dims,
           "queries and data differ in features or axes");
   return run_search_in(

@@ -4,16 +4,20 @@
 //    misses some where the guess is wrong.
 // 2. A neighbour's neighbour is often a neighbour. So look at the neighbours that the first round
 //    found for the few nearest neighbours of the point, and keep the k nearest of all. As the
-//    second round reads only what the first one wrote, threads cannot change the result. Of
-//    several processes each searches for the points of its own cells, and is sent what the others'
-//    first round found for the neighbours of these.
+//    second round reads only what the first one wrote, threads cannot change the result.
 //
 // Points are called by their place in the order of cells: neighbours have places close by, so that
 // what consecutive points look at stays in cache.
+//
+// Of several processes each has its own rows of the data and searches for the points of its own
+// cells. In the first round each has the coordinates of all points, packed. In the second it takes
+// a few cells at a time, and is sent what it looks at for these: lists of the first round, and the
+// points that they name.
 #include "neighbors/approximate.hpp"
 
 #include "kernels/dispatch.hpp"
 #include "neighbors/cell_search.hpp"
+#include "neighbors/fetched_points.hpp"
 #include "neighbors/found_rows.hpp"
 #include "neighbors/probe.hpp"
 
@@ -21,6 +25,7 @@
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace acctsne {
@@ -52,27 +57,63 @@ private:
 // Neighbours to find in the first round. If it knows only a part of the axes, some more, which
 // raises the recall (docs/tuning.md). The constant is for small k.
 template <typename Data>
-Size first_neighbors(const PointSet<Data>& points, Size neighbors) {
+Size first_neighbors(const PointSet<Data>& points, Size rows, Size neighbors) {
   const Size more = points.projection.dims < points.features ? neighbors / 2 + 16 : 0;
-  return std::min(neighbors + more, points.rows - 1);
+  return std::min(neighbors + more, rows - 1);
 }
+
+// The projection of the points of all processes.
+class WholeProjection {
+public:
+  WholeProjection(const Projection& own, Size rows, Communicator& processes) : projection_(own) {
+    if (processes.size() == 1) {
+      return;
+    }
+    const Size first = rows_of(processes.rank(), processes.size(), rows).begin;
+    const Size count = rows_of(processes.rank(), processes.size(), rows).end - first;
+    coordinates_.reset(new float[static_cast<std::size_t>(rows * own.dims)]);
+    squared_norms_.reset(new double[static_cast<std::size_t>(rows)]);
+    std::copy_n(own.coordinates, count * own.dims, coordinates_.get() + first * own.dims);
+    std::copy_n(own.squared_norms, count, squared_norms_.get() + first);
+    gather_rows(processes, coordinates_.get(), rows, own.dims);
+    gather_rows(processes, squared_norms_.get(), rows, 1);
+    projection_.coordinates = coordinates_.get();
+    projection_.squared_norms = squared_norms_.get();
+  }
+
+  const Projection& get() const { return projection_; }
+  // It is not needed any more.
+  void release() {
+    coordinates_.reset();
+    squared_norms_.reset();
+  }
+
+private:
+  Projection projection_;
+  std::unique_ptr<float[]> coordinates_;
+  std::unique_ptr<double[]> squared_norms_;
+};
 
 template <typename Data, typename Real>
 class ApproximateSearch {
 public:
   ApproximateSearch(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
                     ThreadTeam& team)
-      : request_(request), points_(request.points), effort_(effort),
-        cells_(points_.projection, points_.rows, points_.features, team),
-        found_rows_(request, cells_), found_first_(first_neighbors(points_, request.neighbors)),
+      : request_(request), processes_(*request.processes), points_(request.points),
+        all_rows_(sum(processes_, points_.rows)), effort_(effort),
+        projection_(points_.projection, all_rows_, processes_),
+        cells_(projection_.get(), all_rows_, points_.features, team), found_rows_(request, cells_),
+        found_first_(first_neighbors(points_, all_rows_, request.neighbors)),
         kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
 
   void run(ThreadTeam& team) {
     visit_cells(team);
-    fetch_first_found();
-    lay_out_rows(team);
-    visit_neighbors(team);
-    found_rows_.send_home();
+    if (processes_.size() == 1) {
+      visit_all_neighbors(team);
+    } else {
+      visit_fetched_neighbors(team);
+    }
+    first_found_.reset();
   }
 
   double recall(std::span<const PointId> sample, ThreadTeam& team) const;
@@ -82,32 +123,34 @@ private:
     CellProbe::Scratch cells;
     NearestList<double> nearest;
     PlaceSet seen;
-    std::vector<PointId> candidates; // places
+    std::vector<PointId> candidates; // slots
     std::vector<float> bounds;       // of their squared distances
     std::vector<Data> row;           // of a point, if it cannot be used where it is
     std::vector<Data> other;         // likewise
+  };
+
+  // What the second round looks at, by slots: those of fetched points, or places where all points
+  // are here.
+  struct Surroundings {
+    const PointId* ids;
+    const PointId* lists; // slots of what the first round found for the points of the first slots
+    const float* coordinates;
+    const FetchedPoints<Data>* fetched; // null if all points are here
   };
 
   // The places of the neighbours that the first round found for the point at `place`.
   PointId* first_found(Size place) const {
     return first_found_.get() + (place - found_rows_.places().begin) * found_first_;
   }
-  // The same for any point that is looked at in the second round.
-  const PointId* first_found_anywhere(PointId place) const {
-    if (found_rows_.places().has(place)) {
-      return first_found(place);
-    }
-    const auto at = std::ranges::lower_bound(fetched_places_, place) - fetched_places_.begin();
-    return fetched_.data() + at * found_first_;
-  }
   Size expanded() const { return std::min(effort_.expanded, found_first_); }
-  const float* row_at(Size place) const { return rows_.get() + place * row_length_; }
 
   bool has_residuals() const { return cells_.dims() < points_.features; }
 
-  double distance(const Data* row, PointId id, std::vector<Data>& read) const {
-    return kernel_.near_distance(row, points_.row(id, read), points_.features,
-                                 points_.projection.scale);
+  const Data* data_row(const Surroundings& around, PointId id, std::vector<Data>& read) const {
+    return around.fetched != nullptr ? around.fetched->row(id, read) : points_.row(id, read);
+  }
+  double distance(const Data* a, const Data* b) const {
+    return kernel_.near_distance(a, b, points_.features, points_.projection.scale);
   }
 
   void count_done(Size rows) const {
@@ -120,7 +163,8 @@ private:
     const Rows places = found_rows_.places();
     first_found_.reset(
         new PointId[static_cast<std::size_t>((places.end - places.begin) * found_first_)]);
-    const CellPanels panels(cells_, points_.projection, team);
+    const CellPanels panels(cells_, projection_.get(), team);
+    projection_.release();
     const CellProbe probe(cells_, panels, has_residuals(), found_first_, effort_.cells,
                           effort_.z_score, team);
     const Rows own = found_rows_.cells();
@@ -134,94 +178,119 @@ private:
     });
   }
 
-  // Gets the lists of those points that the second round looks at and other processes have.
-  void fetch_first_found() {
-    Communicator& processes = *request_.processes;
-    if (processes.size() == 1) {
-      return;
+  // Slots are places.
+  void visit_all_neighbors(ThreadTeam& team) {
+    const Size length = points_.coordinate_row();
+    const std::unique_ptr<float[]> coordinates(
+        new float[static_cast<std::size_t>(all_rows_ * length)]);
+    parallel_for(team, all_rows_, kCellPoints, [&](Size begin, Size end) {
+      for (Size place = begin; place < end; ++place) {
+        points_.lay_out_coordinates(cells_.row(place), coordinates.get() + place * length, length);
+      }
+    });
+    found_rows_.hold(found_rows_.cells());
+    visit_neighbors(found_rows_.cells(), 0,
+                    {cells_.order(), first_found_.get(), coordinates.get(), nullptr}, team);
+  }
+
+  // Some cells at a time.
+  void visit_fetched_neighbors(ThreadTeam& team) {
+    FetchedPoints<Data> fetched(points_, all_rows_, processes_);
+    const Size most = chunk_count(cells_.count(), processes_.size()); // cells of a process
+    const Size rounds = chunk_count(most, effort_.cells_at_once);
+    const Rows own = found_rows_.cells();
+    for (Size round = 0; round < rounds; ++round) {
+      const Rows cells{std::min(own.begin + round * effort_.cells_at_once, own.end),
+                       std::min(own.begin + (round + 1) * effort_.cells_at_once, own.end)};
+      const Rows places = places_of(cells, cells_);
+      const std::vector<PointId> lists = fetch_surroundings(places, fetched);
+      found_rows_.hold(cells);
+      visit_neighbors(cells, places.begin,
+                      {fetched.ids(), lists.data(), fetched.coordinates(), &fetched}, team);
+      found_rows_.send_home(1);
+      fetched.clear();
     }
-    const Rows mine = found_rows_.places();
-    for (Size place = mine.begin; place < mine.end; ++place) {
+  }
+
+  // Fetches what is looked at for the points at some places: their own slots come first. Returns
+  // the lists of these and of the points that are expanded, in slots.
+  std::vector<PointId> fetch_surroundings(Rows places, FetchedPoints<Data>& fetched) {
+    std::vector<PointId> others; // that are expanded
+    std::vector<PointId> lists;  // of places, at first
+    for (Size place = places.begin; place < places.end; ++place) {
       const PointId* known = first_found(place);
-      std::copy_if(known, known + expanded(), std::back_inserter(fetched_places_),
-                   [&](PointId other) { return !mine.has(other); });
+      lists.insert(lists.end(), known, known + found_first_);
+      std::copy_if(known, known + expanded(), std::back_inserter(others),
+                   [&](PointId other) { return !places.has(other); });
     }
-    std::ranges::sort(fetched_places_);
-    const auto repeated = std::ranges::unique(fetched_places_);
-    fetched_places_.erase(repeated.begin(), repeated.end());
+    std::ranges::sort(others);
+    const auto repeated = std::ranges::unique(others);
+    others.erase(repeated.begin(), repeated.end());
     // Places ascend with the processes that have them.
     std::vector<Size> ends;
-    for (int rank = 0; rank < processes.size(); ++rank) {
-      const Rows theirs = places_of(cells_of(rank, processes.size(), cells_.count()), cells_);
-      ends.push_back(std::ranges::lower_bound(fetched_places_, theirs.end) -
-                     fetched_places_.begin());
+    for (int rank = 0; rank < processes_.size(); ++rank) {
+      const Rows theirs = places_of(cells_of(rank, processes_.size(), cells_.count()), cells_);
+      ends.push_back(std::ranges::lower_bound(others, theirs.end) - others.begin());
     }
     std::vector<Size> asked_ends;
-    const std::vector<PointId> asked = deliver(processes, fetched_places_, ends, &asked_ends);
-    std::vector<PointId> lists;
-    lists.reserve(asked.size() * static_cast<std::size_t>(found_first_));
+    const std::vector<PointId> asked = deliver(processes_, others, ends, &asked_ends);
+    std::vector<PointId> leaving;
+    leaving.reserve(asked.size() * static_cast<std::size_t>(found_first_));
     for (const PointId place : asked) {
-      lists.insert(lists.end(), first_found(place), first_found(place) + found_first_);
+      leaving.insert(leaving.end(), first_found(place), first_found(place) + found_first_);
     }
     for (Size& end : asked_ends) {
       end *= found_first_;
     }
-    fetched_ = deliver(processes, lists, asked_ends);
+    const std::vector<PointId> arrived = deliver(processes_, leaving, asked_ends);
+    lists.insert(lists.end(), arrived.begin(), arrived.end());
+
+    for (Size place = places.begin; place < places.end; ++place) {
+      fetched.ask(cells_.row(place));
+    }
+    for (const PointId place : others) {
+      fetched.ask(cells_.row(place));
+    }
+    for (PointId& item : lists) {
+      item = fetched.ask(cells_.row(item));
+    }
+    fetched.fetch();
+    return lists;
   }
 
-  // Coordinates and residual norm of each point, row by row in the order of places, padded to whole
-  // vectors.
-  void lay_out_rows(ThreadTeam& team) {
-    const Size dims = cells_.dims();
-    row_length_ = chunk_count(dims + 1, kRowFloats) * kRowFloats;
-    rows_.reset(new float[static_cast<std::size_t>(points_.rows * row_length_)]);
-    parallel_for(team, points_.rows, kCellPoints, [&](Size begin, Size end) {
-      for (Size place = begin; place < end; ++place) {
-        const PointId id = cells_.row(place);
-        const float* from = points_.projection.row(id);
-        float* to = rows_.get() + place * row_length_;
-        double squared_residual = points_.projection.squared_norms[id];
-        for (Size d = 0; d < dims; ++d) {
-          to[d] = from[d];
-          squared_residual -= static_cast<double>(from[d]) * static_cast<double>(from[d]);
-        }
-        to[dims] =
-            has_residuals() ? static_cast<float>(std::sqrt(std::max(squared_residual, 0.0))) : 0.0f;
-        std::fill(to + dims + 1, to + row_length_, 0.0f);
-      }
-    });
-  }
-
-  void visit_neighbors(ThreadTeam& team) {
-    const Rows own = found_rows_.cells();
-    team.for_chunks(own.end - own.begin, [&](Size chunk, int worker) {
-      const Size cell = own.begin + chunk;
+  // The first place has the first slot that the surroundings have a list for.
+  void visit_neighbors(Rows cells, Size first_place, const Surroundings& around, ThreadTeam& team) {
+    team.for_chunks(cells.end - cells.begin, [&](Size chunk, int worker) {
+      const Size cell = cells.begin + chunk;
       Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
       const Size first = cells_.begin(cell);
       const Size last = cells_.end(cell);
       for (Size place = first; place < last && !team.should_stop(worker); ++place) {
-        visit_neighbors_of(place, scratch);
+        visit_neighbors_of(place, place - first_place, around, scratch);
       }
       count_done((last - first + 1) / 2);
     });
   }
 
-  void visit_neighbors_of(Size place, Scratch& scratch) {
-    const PointId id = cells_.row(place);
-    const Data* row = points_.row(id, scratch.row);
-    const PointId* known = first_found(place);
+  void visit_neighbors_of(Size place, Size slot, const Surroundings& around, Scratch& scratch) {
+    const Data* row = data_row(around, around.ids[slot], scratch.row);
+    const PointId* known = around.lists + slot * found_first_;
+    const Size length = points_.coordinate_row();
     scratch.seen.start((expanded() + 1) * found_first_ + 1);
-    scratch.seen.insert(static_cast<PointId>(place));
+    scratch.seen.insert(static_cast<PointId>(slot));
     scratch.nearest.start(request_.neighbors);
+    const auto look_at = [&](PointId other) {
+      const PointId id = around.ids[other];
+      scratch.nearest.add({distance(row, data_row(around, id, scratch.other)), id});
+    };
     for (Size j = 0; j < found_first_; ++j) {
       scratch.seen.insert(known[j]);
-      const PointId neighbor = cells_.row(known[j]);
-      scratch.nearest.add({distance(row, neighbor, scratch.other), neighbor});
+      look_at(known[j]);
     }
     scratch.nearest.drop_farthest();
     scratch.candidates.clear();
     for (Size j = 0; j < expanded(); ++j) {
-      const PointId* theirs = first_found_anywhere(known[j]);
+      const PointId* theirs = around.lists + Size{known[j]} * found_first_;
       for (Size i = 0; i < found_first_; ++i) {
         if (scratch.seen.insert(theirs[i])) {
           scratch.candidates.push_back(theirs[i]);
@@ -230,25 +299,25 @@ private:
     }
     const auto count = static_cast<Size>(scratch.candidates.size());
     scratch.bounds.resize(scratch.candidates.size());
-    kernel_of_coordinates_.squared_distances_to(row_at(place), rows_.get(),
-                                                scratch.candidates.data(), count, row_length_,
-                                                scratch.bounds.data());
+    kernel_of_coordinates_.squared_distances_to(around.coordinates + slot * length,
+                                                around.coordinates, scratch.candidates.data(),
+                                                count, length, scratch.bounds.data());
     for (Size c = 0; c < count; ++c) {
       if (static_cast<double>(scratch.bounds[static_cast<std::size_t>(c)]) <
           scratch.nearest.limit()) {
-        const PointId neighbor = cells_.row(scratch.candidates[static_cast<std::size_t>(c)]);
-        scratch.nearest.add({distance(row, neighbor, scratch.other), neighbor});
+        look_at(scratch.candidates[static_cast<std::size_t>(c)]);
       }
     }
-    write(place, row, scratch);
+    write(place, row, around, scratch);
   }
 
-  void write(Size place, const Data* row, Scratch& scratch) {
+  void write(Size place, const Data* row, const Surroundings& around, Scratch& scratch) {
     std::vector<Candidate<double>>& found = scratch.nearest.sorted();
     if (sizeof(Real) > sizeof(Data) || found.back().distance < kSmallestDistance) {
       for (Candidate<double>& candidate : found) {
-        candidate.distance = kernel_.squared_distance(row, points_.row(candidate.id, scratch.other),
-                                                      points_.features, points_.projection.scale);
+        candidate.distance =
+            kernel_.squared_distance(row, data_row(around, candidate.id, scratch.other),
+                                     points_.features, points_.projection.scale);
       }
       std::sort(found.begin(), found.end());
     }
@@ -261,63 +330,120 @@ private:
     }
   }
 
-  static constexpr Size kRowFloats = 16; // of the widest vector
-
   const NeighborsRequest<Data, Real>& request_;
-  const PointSet<Data>& points_;
+  Communicator& processes_;
+  const PointSet<Data>& points_; // own rows
+  Size all_rows_;
   ApproximateEffort effort_;
-  Cells cells_;
+  WholeProjection projection_;
+  Cells cells_; // of all points
   FoundRows<Data, Real> found_rows_;
   Size found_first_; // neighbours of each point in the first round
   const DistanceKernels<Data>& kernel_;
   const DistanceKernels<float>& kernel_of_coordinates_ = kernels().distances.f32;
   std::unique_ptr<PointId[]> first_found_; // of the points of own cells
-  std::vector<PointId> fetched_places_;    // of other processes, ascending
-  std::vector<PointId> fetched_;           // their lists
-  std::unique_ptr<float[]> rows_;
-  Size row_length_ = 0;
   std::vector<Scratch> scratch_;
 };
 
+// Each process searches its own rows for the nearest of all samples. The farthest of the nearest of
+// all is as far as a true neighbour may be.
 template <typename Data, typename Real>
 double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
                                              ThreadTeam& team) const {
   const Size k = request_.neighbors;
-  Communicator& processes = *request_.processes;
-  const Rows own = rows_of(processes.rank(), processes.size(), points_.rows);
+  const Size kept = k + 1; // the point itself is the first
+  const auto queries_count = static_cast<Size>(sample.size());
   const Size dims = cells_.dims();
-  std::vector<Data> data;
-  std::vector<float> coordinates;
-  std::vector<double> norms;
-  for (const PointId id : sample) {
-    const float* from = points_.projection.row(id);
-    data.resize(data.size() + static_cast<std::size_t>(points_.features));
-    points_.read(id, data.data() + data.size() - points_.features);
-    coordinates.insert(coordinates.end(), from, from + dims);
-    norms.push_back(points_.projection.squared_norms[id]);
+  const Rows own = rows_of(processes_.rank(), processes_.size(), all_rows_);
+  std::vector<Size> ends; // of each process's samples
+  for (int rank = 0; rank < processes_.size(); ++rank) {
+    const Rows theirs = rows_of(rank, processes_.size(), all_rows_);
+    ends.push_back(std::ranges::lower_bound(sample, theirs.end) - sample.begin());
   }
-  const PointSet<Data> queries{data.data(),
-                               static_cast<Size>(sample.size()),
-                               points_.features,
-                               {coordinates.data(), dims, norms.data(), points_.projection.scale}};
-  const Cells query_cells(queries.projection, queries.rows, queries.features, team);
-  // The point itself is the first of k + 1.
-  CellSearch<Data> search(points_, cells_, queries, query_cells, k + 1, team);
-  std::atomic<Size> hits{0};
-  search.run(team, {0, query_cells.count()}, nullptr, [&](Size cell, int) {
-    std::vector<Data> row;
-    std::vector<Data> other;
-    for (Size place = query_cells.begin(cell); place < query_cells.end(cell); ++place) {
-      const auto farthest = static_cast<double>(search.nearest(place).sorted().back().distance);
-      const PointId id = sample[static_cast<std::size_t>(query_cells.row(place))];
-      const Data* from = points_.row(id, row);
-      for (Size j = 0; own.has(id) && j < k; ++j) {
-        const PointId found = request_.indices[(id - own.begin) * k + j];
-        hits += distance(from, found, other) <= farthest ? 1 : 0;
-      }
+  const auto gather = [&](auto& values, Size width) {
+    std::vector<Size> bytes = ends;
+    for (Size& end : bytes) {
+      end *= width * static_cast<Size>(sizeof(values[0]));
     }
-  });
-  return static_cast<double>(sum(processes, hits)) / static_cast<double>(queries.rows * k);
+    processes_.gather(reinterpret_cast<std::byte*>(values.data()), bytes);
+  };
+  std::vector<Data> data(static_cast<std::size_t>(queries_count * points_.features));
+  std::vector<float> coordinates(static_cast<std::size_t>(queries_count * dims));
+  std::vector<double> norms(sample.size());
+  FetchedPoints<Data> found(points_, all_rows_, processes_);
+  for (std::size_t q = 0; q < sample.size(); ++q) {
+    if (!own.has(sample[q])) {
+      continue;
+    }
+    const auto id = static_cast<PointId>(sample[q] - own.begin);
+    points_.read(id, data.data() + static_cast<Size>(q) * points_.features);
+    std::copy_n(points_.projection.row(id), dims, coordinates.data() + static_cast<Size>(q) * dims);
+    norms[q] = points_.projection.squared_norms[id];
+    for (Size j = 0; j < k; ++j) {
+      found.ask(request_.indices[id * k + j]);
+    }
+  }
+  gather(data, points_.features);
+  gather(coordinates, dims);
+  gather(norms, 1);
+  found.fetch();
+
+  // The nearest of own rows to each query, and no number where there are too few.
+  const auto lists = static_cast<std::size_t>(processes_.size());
+  const Size list = queries_count * kept;
+  std::vector<Data> nearest(lists * static_cast<std::size_t>(list),
+                            std::numeric_limits<Data>::infinity());
+  if (points_.rows > 0) {
+    const PointSet<Data> queries{
+        data.data(),
+        queries_count,
+        points_.features,
+        {coordinates.data(), dims, norms.data(), points_.projection.scale}};
+    std::optional<Cells> own_cells;
+    if (processes_.size() > 1) {
+      own_cells.emplace(points_.projection, points_.rows, points_.features, team);
+    }
+    const Cells& cells = own_cells ? *own_cells : cells_;
+    const Cells query_cells(queries.projection, queries.rows, queries.features, team);
+    CellSearch<Data> search(points_, cells, queries, query_cells, std::min(kept, points_.rows),
+                            team, /*as_bytes=*/false);
+    search.run(team, {0, query_cells.count()}, nullptr, [&](Size cell, int) {
+      for (Size place = query_cells.begin(cell); place < query_cells.end(cell); ++place) {
+        Data* to = nearest.data() + processes_.rank() * list + query_cells.row(place) * kept;
+        for (const Candidate<Data>& candidate : search.nearest(place).sorted()) {
+          *to++ = candidate.distance;
+        }
+      }
+    });
+  }
+  std::vector<Size> list_ends;
+  for (Size end = list; list_ends.size() < lists; end += list) {
+    list_ends.push_back(end * static_cast<Size>(sizeof(Data)));
+  }
+  processes_.gather(reinterpret_cast<std::byte*>(nearest.data()), list_ends);
+
+  Size hits = 0;
+  std::vector<Data> all_nearest;
+  std::vector<Data> other;
+  for (std::size_t q = 0; q < sample.size(); ++q) {
+    if (!own.has(sample[q])) {
+      continue;
+    }
+    all_nearest.clear();
+    for (std::size_t process = 0; process < lists; ++process) {
+      const Data* from =
+          nearest.data() + static_cast<Size>(process) * list + static_cast<Size>(q) * kept;
+      all_nearest.insert(all_nearest.end(), from, from + kept);
+    }
+    std::nth_element(all_nearest.begin(), all_nearest.begin() + k, all_nearest.end());
+    const auto farthest = static_cast<double>(all_nearest[static_cast<std::size_t>(k)]);
+    const Data* row = data.data() + static_cast<Size>(q) * points_.features;
+    const PointId* indices = request_.indices + (sample[q] - own.begin) * k;
+    hits += std::count_if(indices, indices + k, [&](PointId neighbor) {
+      return distance(row, found.row(neighbor, other)) <= farthest;
+    });
+  }
+  return static_cast<double>(sum(processes_, hits)) / static_cast<double>(queries_count * k);
 }
 
 } // namespace

@@ -62,10 +62,11 @@ std::uint64_t bits_without(std::uint64_t bits, bool any, const Known& known) {
 template <typename Data>
 CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
                              const PointSet<Data>& queries, const Cells& query_cells, Size kept,
-                             ThreadTeam& team)
+                             ThreadTeam& team, bool as_bytes)
     : kernels_(kernels().search), cells_(cells), queries_(queries), query_cells_(query_cells),
       among_themselves_(&cells == &query_cells), kept_(kept),
-      panels_(cells, points.projection, team), rows_(points, cells, queries.rows, team),
+      panels_(cells, points.projection, team),
+      rows_(points, cells, as_bytes ? queries.rows : 0, team),
       rounding_((static_cast<double>(points.features) + 16) * 0x1p-23),
       nearest_(static_cast<std::size_t>(query_cells.rows())),
       // No point, no limit.
@@ -77,7 +78,7 @@ CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
       scratch_(static_cast<std::size_t>(team.size())) {
   if (!among_themselves_) {
     query_panels_.emplace(query_cells, queries.projection, team);
-    query_rows_.emplace(queries, query_cells, queries.rows, team);
+    query_rows_.emplace(queries, query_cells, as_bytes ? queries.rows : 0, team);
   }
 }
 

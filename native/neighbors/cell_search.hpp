@@ -27,8 +27,9 @@ template <typename Data>
 class CellSearch {
 public:
   // The queries may be the points themselves, cells and all: then none is its own neighbour.
+  // Distances of bytes may be added up as whole numbers, which floats round, or may not.
   CellSearch(const PointSet<Data>& points, const Cells& cells, const PointSet<Data>& queries,
-             const Cells& query_cells, Size kept, ThreadTeam& team);
+             const Cells& query_cells, Size kept, ThreadTeam& team, bool as_bytes = true);
 
   // Finds the `kept` nearest points of the queries of some cells. What it keeps depends on the
   // query and the points alone. Calls finished(cell, worker) when the lists of a cell's queries are

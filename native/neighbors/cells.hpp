@@ -25,6 +25,7 @@ public:
   Size begin(Size cell) const { return cell * kCellPoints; }
   Size end(Size cell) const { return std::min((cell + 1) * kCellPoints, rows_); }
   PointId row(Size place) const { return order_[static_cast<std::size_t>(place)]; }
+  const PointId* order() const { return order_.data(); } // the rows of all places
 
   const float* center(Size cell) const { return centers_.data() + cell * dims_; }
   // Of the bounding sphere of the cell's points, about the centre, what rounding may have done to

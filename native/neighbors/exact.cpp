@@ -49,6 +49,7 @@ public:
         kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
 
   void run(ThreadTeam& team) {
+    found_rows_.hold(found_rows_.cells());
     const bool filter_helps = kept_ < points_.rows - (among_themselves_ ? 1 : 0);
     if (filter_helps) {
       search_.run(team, found_rows_.cells(), request_.done, [&](Size cell, int worker) {
@@ -71,7 +72,8 @@ public:
         }
       });
     }
-    found_rows_.send_home();
+    constexpr Size kParts = 16;
+    found_rows_.send_home(kParts);
   }
 
 private:

@@ -16,7 +16,8 @@ struct NeighborsRequest {
   PointId* indices;                  // out: a row of k for each query, nearest first
   Real* squared_distances;           // out: likewise, ascending, of the data times scale
   std::atomic<Size>* done = nullptr; // counts finished queries, for a progress bar
-  // All have all points, share the work, and get the neighbours of their own rows.
+  // They share the work and get the neighbours of their own rows. For an exact search all have all
+  // points, for an approximate one those of their own rows.
   Communicator* processes = &one_process;
 };
 

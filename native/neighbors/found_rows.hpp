@@ -28,19 +28,22 @@ public:
   FoundRows(const NeighborsRequest<Data, Real>& request, const Cells& cells)
       : request_(request), cells_(cells), processes_(*request.processes),
         own_cells_(cells_of(processes_.rank(), processes_.size(), cells.count())),
-        places_(places_of(own_cells_, cells)) {
+        held_(places_of(own_cells_, cells)) {}
+
+  Rows cells() const { return own_cells_; }
+  Rows places() const { return places_of(own_cells_, cells_); }
+
+  // Makes room for what is found for the queries of some cells, which takes that of the last ones.
+  void hold(Rows cells) {
+    held_ = places_of(cells, cells_);
     if (!alone()) {
-      const auto stored =
-          static_cast<std::size_t>((places_.end - places_.begin) * request.neighbors);
+      const auto stored = static_cast<std::size_t>((held_.end - held_.begin) * request_.neighbors);
       indices_.resize(stored);
       distances_.resize(stored);
     }
   }
 
-  Rows cells() const { return own_cells_; }
-  Rows places() const { return places_; }
-
-  // Of the query at a place of own cells.
+  // Of the query at a place that it has room for.
   PointId* indices(Size place) {
     return (alone() ? request_.indices : indices_.data()) + start(place);
   }
@@ -48,27 +51,23 @@ public:
     return (alone() ? request_.squared_distances : distances_.data()) + start(place);
   }
 
-  // Takes what was found to the owners of the rows. A part at a time, so that what is on its way
-  // takes little memory.
-  void send_home() {
+  // Takes what was found to the owners of the rows, in so many parts, lest all be on its way at
+  // once. Every process must call it.
+  void send_home(Size parts) {
     if (alone()) {
       return;
     }
-    constexpr Size kParts = 16;
-    const Size count = places_.end - places_.begin;
-    for (Size part = 0; part < kParts; ++part) {
-      send_home(
-          {places_.begin + count * part / kParts, places_.begin + count * (part + 1) / kParts});
+    const Size count = held_.end - held_.begin;
+    for (Size part = 0; part < parts; ++part) {
+      send_home({held_.begin + count * part / parts, held_.begin + count * (part + 1) / parts});
     }
-    indices_ = {};
-    distances_ = {};
   }
 
 private:
   bool alone() const { return processes_.size() == 1; }
 
   Size start(Size place) const {
-    const Size at = alone() ? Size{cells_.row(place)} : place - places_.begin;
+    const Size at = alone() ? Size{cells_.row(place)} : place - held_.begin;
     return at * request_.neighbors;
   }
 
@@ -109,8 +108,8 @@ private:
   const Cells& cells_;
   Communicator& processes_;
   Rows own_cells_;
-  Rows places_;
-  std::vector<PointId> indices_; // of own cells, if there are several processes
+  Rows held_;                    // places
+  std::vector<PointId> indices_; // of them, if there are several processes
   std::vector<Real> distances_;
 };
 

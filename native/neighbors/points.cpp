@@ -1,6 +1,7 @@
 // Rows of data read as numbers to compute with, however they are stored.
 #include "neighbors/points.hpp"
 
+#include <cmath>
 #include <cstring>
 
 namespace acctsne {
@@ -51,6 +52,30 @@ void PointSet<Data>::read(PointId id, Data* to) const {
     read_numbers<Data>(from, features, stride, to, as_it_is);
     break;
   }
+}
+
+template <typename Data>
+void PointSet<Data>::copy_stored(PointId id, std::byte* to) const {
+  const std::byte* from = stored_row(id);
+  const Size bytes = number_bytes();
+  const Size stride = layout.packed ? bytes : layout.number_stride;
+  for (Size f = 0; f < features; ++f) {
+    std::memcpy(to + f * bytes, from + f * stride, static_cast<std::size_t>(bytes));
+  }
+}
+
+template <typename Data>
+void PointSet<Data>::lay_out_coordinates(PointId id, float* to, Size length) const {
+  const Size dims = projection.dims;
+  const float* from = projection.row(id);
+  double squared_residual = projection.squared_norms[id];
+  for (Size d = 0; d < dims; ++d) {
+    to[d] = from[d];
+    squared_residual -= static_cast<double>(from[d]) * static_cast<double>(from[d]);
+  }
+  to[dims] =
+      dims < features ? static_cast<float>(std::sqrt(std::max(squared_residual, 0.0))) : 0.0f;
+  std::fill(to + dims + 1, to + length, 0.0f);
 }
 
 template struct PointSet<float>;

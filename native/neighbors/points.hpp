@@ -1,6 +1,7 @@
 // What the neighbour searches share: the points and who is near.
 #pragma once
 
+#include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 
 #include <algorithm>
@@ -61,6 +62,16 @@ struct PointSet {
   }
   // Copies a row, as numbers to compute with.
   void read(PointId id, Data* to) const;
+  // Copies a row as it is stored, its numbers one after the other.
+  void copy_stored(PointId id, std::byte* to) const;
+
+  // Writes the coordinates of a point, its residual norm behind them, and zeros up to `length`.
+  void lay_out_coordinates(PointId id, float* to, Size length) const;
+  // The length that fills whole vectors.
+  Size coordinate_row() const {
+    constexpr Size kFloats = 16; // of the widest vector
+    return chunk_count(projection.dims + 1, kFloats) * kFloats;
+  }
   // The row where it is, or read into the scratch memory.
   const Data* row(PointId id, std::vector<Data>& scratch) const {
     if (in_place()) {

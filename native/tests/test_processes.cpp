@@ -158,13 +158,22 @@ void check_neighbors(const std::vector<Data>& data, Size features, Size k) {
       const auto stored = at((own.end - own.begin) * k);
       std::tuple found{std::vector<PointId>(stored), std::vector<Real>(stored), 1.0};
       auto& [indices, distances, recall] = found;
-      const NeighborsRequest<Data, Real> request{points,           k,       indices.data(),
-                                                 distances.data(), nullptr, &processes};
+      PointSet<Data> here = points;
+      if (!exact) {
+        here.data = static_cast<const Data*>(points.data) + own.begin * features;
+        here.rows = own.end - own.begin;
+        here.projection.coordinates += own.begin * points.projection.dims;
+        here.projection.squared_norms += own.begin;
+      }
+      const NeighborsRequest<Data, Real> request{
+          here, k, indices.data(), distances.data(), nullptr, &processes};
       ThreadTeam team(threads);
       if (exact) {
         exact_neighbors(request, team);
       } else {
-        recall = approximate_neighbors(request, {}, sample, team);
+        ApproximateEffort effort;
+        effort.cells_at_once = 4; // several times for each process
+        recall = approximate_neighbors(request, effort, sample, team);
       }
       return found;
     };

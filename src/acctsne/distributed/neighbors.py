@@ -1,7 +1,8 @@
 """Steps 1 and 2 of own rows: their neighbours among all, and principal components.
 
-Every process gets all rows and their projections, for as long as the search lasts, and searches for
-the points of its own cells (native/neighbors/found_rows.hpp).
+Every process searches for the points of its own cells (native/neighbors/found_rows.hpp). For an exact
+search each has all rows and their projections meanwhile; for an approximate one, which large data
+needs, all projections for a while, and the rows that it looks at.
 """
 
 from dataclasses import replace
@@ -59,27 +60,33 @@ def _search(
         components = principal_components(
             projection.coordinates, n_samples, settings.n_components, threads, processes, frame.axes
         )
-    # The file itself, where it holds just these rows, is in memory once for all on a machine.
-    everything = rows.whole if rows.whole is not None and own is rows.own else None
-    if everything is None:
-        everything = processes.all_rows(own, n_samples)
-    shared = (
-        everything,
-        processes.all_rows(projection.coordinates, n_samples),
-        processes.all_rows(projection.squared_norms, n_samples),
-        frame.scale,
-        settings.n_neighbors,
-        settings.in_double,
-    )
+    asked = (frame.scale, settings.n_neighbors, settings.in_double)
     if mode == "exact":
-        indices, squares = _core.nearest_neighbors(*shared, threads, progress, processes)
+        # The file itself, where it holds just these rows, is in memory once for all on a machine.
+        everything = rows.whole if rows.whole is not None and own is rows.own else None
+        indices, squares = _core.nearest_neighbors(
+            processes.all_rows(own, n_samples) if everything is None else everything,
+            processes.all_rows(projection.coordinates, n_samples),
+            processes.all_rows(projection.squared_norms, n_samples),
+            *asked,
+            threads,
+            progress,
+            processes,
+        )
         recall = 1.0
     else:
         sample = processes.bcast(
             sample_rows(n_samples, settings.random) if processes.rank == 0 else None
         )
         indices, squares, recall = _core.approximate_neighbors(
-            *shared, sample, threads, progress, processes
+            own,
+            projection.coordinates,
+            projection.squared_norms,
+            *asked,
+            sample,
+            threads,
+            progress,
+            processes,
         )
     return Neighbors(indices, squares, frame.scale, mode, recall, frame, components, n_samples)
 
