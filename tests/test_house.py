@@ -34,7 +34,7 @@ LAYERS = (
     "_core",
 )
 # They only give names to what lives in the rooms.
-DOORS = {"__init__", "__main__", "plot", "html", "movie", "io", "scanpy"}
+DOORS = {"__init__", "__main__", "plot", "html", "movie", "io", "scanpy", "dask"}
 
 
 def room_of(path: Path) -> str:

@@ -1,0 +1,138 @@
+"""t-SNE of Dask arrays, by workers that are processes of MPI.
+
+Tasks are too slow to carry a gradient descent: every iteration exchanges data. So Dask holds the
+data and starts one task on every worker, and these work together over MPI.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acctsne import _core
+from acctsne.distributed.estimator import TSNE
+from acctsne.runtime.optional import require
+
+NO_MPI = (
+    "the workers of this cluster are not processes of one MPI job: {found}. Start scheduler, "
+    "program and workers together: `mpiexec -n 6 python program.py`, where the program begins with "
+    "`from dask_mpi import initialize; initialize()` and then makes its `distributed.Client()`; "
+    "two of the six are scheduler and program, four are workers. Workers must not have a nanny"
+)
+
+
+def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
+    """Embed the rows of a Dask array, by all workers together.
+
+    The workers must be processes of one MPI job, as `dask-mpi` starts them. Rows go from the workers
+    that hold them to those that work on them; the program that calls this sees none. The map has
+    the bits that :class:`acctsne.TSNE` gives for the same rows in one process. Needs the extra
+    `acctsne[dask]`.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n_samples, n_features)
+        The data. The sizes of its chunks must be known.
+
+    client : distributed.Client, default=None
+        The cluster; None for the current one.
+
+    **parameters
+        Those of :class:`acctsne.distributed.TSNE`, without `comm`. An array as `init` has all rows.
+        `callback` is called on the first worker, with all positions.
+
+    Returns
+    -------
+    embedding : dask.array.Array of shape (n_samples, n_components)
+        The map, on the workers, in the chunks of the array's rows.
+    """
+    dask_array = require("dask.array", "dask")
+    distributed = require("distributed", "dask")
+    _check(array, parameters, dask_array)
+    client = distributed.get_client() if client is None else client
+    ranks, addresses = _workers(client)
+    tsne = TSNE(**parameters)
+    n_samples, layout = array.shape[0], parameters.get("init")
+    results = []
+    for i, address in enumerate(addresses):
+        begin, end = _core.rows_of(i, len(addresses), n_samples)
+        own = client.compute(array[begin:end], workers=[address], allow_other_workers=False)
+        how = {**parameters}
+        if isinstance(layout, np.ndarray):
+            how["init"] = layout[begin:end]
+        results.append(
+            client.submit(
+                _embed_own,
+                own,
+                ranks,
+                how,
+                workers=[address],
+                allow_other_workers=False,
+                pure=False,
+                retries=0,
+            )
+        )
+    distributed.wait(results)
+    for result in results:
+        if result.status != "finished":
+            result.result()  # raises what the worker did
+    parts = []
+    for i, result in enumerate(results):
+        begin, end = _core.rows_of(i, len(addresses), n_samples)
+        shape = (end - begin, tsne.n_components)
+        parts.append(dask_array.from_delayed(result, shape, np.dtype(tsne.dtype)))
+    return dask_array.concatenate(parts).rechunk((array.chunks[0], (tsne.n_components,)))
+
+
+def _check(array: Any, parameters: dict[str, Any], dask_array: Any) -> None:
+    if not isinstance(array, dask_array.Array):
+        raise TypeError(
+            f"a dask.array.Array is needed; got {type(array).__name__}. For rows in memory use "
+            "acctsne.TSNE, for those of a data frame its to_dask_array(lengths=True)"
+        )
+    if array.ndim != 2:
+        raise ValueError(f"an array of shape {array.shape}; expected rows of features")
+    if np.isnan(array.shape).any():
+        raise ValueError(
+            "the sizes of the array's chunks are not known; call its compute_chunk_sizes() first"
+        )
+    if "comm" in parameters:
+        raise TypeError("comm cannot be chosen: the processes are the client's workers")
+
+
+def _workers(client: Any) -> tuple[list[int], list[str]]:
+    """Return the ranks of the workers, ascending, and the addresses that belong to them."""
+    found = client.run(_rank)
+    if not found:
+        raise RuntimeError("the cluster has no workers; client.wait_for_workers() waits for some")
+    strangers = [address for address, place in found.items() if place is None]
+    if strangers:
+        raise RuntimeError(NO_MPI.format(found=f"{strangers[0]} has not begun MPI"))
+    jobs = {job for _, job in found.values()}
+    ranks = sorted((rank, address) for address, (rank, _) in found.items())
+    if len(jobs) > 1 or len({rank for rank, _ in ranks}) < len(ranks):
+        raise RuntimeError(NO_MPI.format(found="two of them have the same rank"))
+    return [rank for rank, _ in ranks], [address for _, address in ranks]
+
+
+def _rank() -> tuple[int, int] | None:
+    """Tell, on a worker, its rank and the size of its MPI job; None if it is in none."""
+    mpi: Any = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized():
+        return None
+    return mpi.COMM_WORLD.Get_rank(), mpi.COMM_WORLD.Get_size()
+
+
+def _embed_own(
+    own: npt.NDArray[Any], ranks: list[int], parameters: dict[str, Any]
+) -> npt.NDArray[Any]:
+    """Embed rows of a worker, together with the tasks of the others."""
+    mpi = require("mpi4py.MPI", "mpi")
+    workers = mpi.COMM_WORLD.Get_group().Incl(ranks)
+    comm = mpi.COMM_WORLD.Create_group(workers)
+    try:
+        return TSNE(comm=comm, **parameters).fit_transform(own)
+    finally:
+        comm.Free()
+        workers.Free()
