@@ -1,6 +1,6 @@
 """Peak memory of a process, where one and where several share a fit.
 
-    python benchmarks/processes.py FOLDER --dataset synthetic:1000000x20 --processes 1,4
+    python benchmarks/processes.py --folder FOLDER --dataset synthetic:1000000x20 --processes 1,4
 
 Writes the data to FOLDER as npy, embeds that file by each number of processes, one number after the
 other, and prints what each process held at most, by stage: resident memory as Linux counts it,
@@ -22,7 +22,10 @@ import numpy as np
 from acctsne.distributed import TSNE
 from acctsne.runtime.progress import StageTimer
 from common import memory_peak, start_memory_peak, table
-from datasets import NAMES_HELP, load
+from datasets import NAMES_HELP, DatasetError, load
+
+# Stages whose bytes are counted.
+SENDING = ("knn", "symmetrize", "optimize")
 
 FLAGS = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 
@@ -79,9 +82,16 @@ def measure(path: Path, iterations: int, threads: int) -> None:
 def run(path: Path, processes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Run so many processes; return the figures of each."""
     mpiexec = str(Path(sys.executable).parent / "mpiexec")
-    command = [mpiexec, *FLAGS, "-n", str(processes), sys.executable, __file__, str(path)]
+    command = [mpiexec, *FLAGS, "-n", str(processes), sys.executable, __file__, "--folder", "."]
     threads = max(1, options.threads // processes)
-    command += ["--measure", "--iterations", str(options.iterations), "--threads", str(threads)]
+    command += [
+        "--measure",
+        str(path),
+        "--iterations",
+        str(options.iterations),
+        "--threads",
+        str(threads),
+    ]
     ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
 
@@ -89,21 +99,24 @@ def run(path: Path, processes: int, options: argparse.Namespace) -> list[dict[st
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description="Peak memory of processes that share a fit.")
-    parser.add_argument("folder", type=Path, help="where the data is written to, or an npy file")
+    parser.add_argument("--folder", type=Path, required=True, help="where the data is written to")
     parser.add_argument("--dataset", default="synthetic:1000000x20", help=NAMES_HELP)
     parser.add_argument("--processes", default="1,4", help="numbers of them")
     parser.add_argument("--iterations", type=int, default=60)
     parser.add_argument("--threads", type=int, default=2, help="of all processes together")
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        measure(options.folder, options.iterations, options.threads)
+        measure(options.measure, options.iterations, options.threads)
         return
-    path = options.folder
-    if path.is_dir():
-        path = path / f"{options.dataset.replace(':', '-')}.npy"
-        if not path.exists():
-            np.save(path, load(options.dataset).X)
+    try:
+        data = load(options.dataset)
+    except DatasetError as error:
+        sys.exit(str(error))
+    path = options.folder / f"{data.slug}.npy"
+    if not path.exists():
+        np.save(path, data.X)
+    del data  # lest it take the memory that is measured
     figures = {count: run(path, count, options) for count in map(int, options.processes.split(","))}
     stages = next(iter(figures.values()))[0]["peaks"]
     one = None
@@ -114,9 +127,15 @@ def main() -> None:
         one = max(peaks) if one is None else one
         cells = [count, f"{max(peaks) / 1e6:.0f}", f"{max(peaks) / one:.2f}"]
         cells += [f"{peak / 1e6:.0f}" for peak in peaks]
+        cells += [
+            f"{max(process.get(f'{stage}_bytes_sent', 0) for process in processes) / 1e6:.0f}"
+            for stage in SENDING
+        ]
         cells += [f"{processes[0]['seconds']:.0f}", *divergences]
         rows.append([str(cell) for cell in cells])
-    print(table(["processes", "peak (MB)", "of the first", *stages, "seconds", "KL"], rows))
+    sent = [f"{stage} sent" for stage in SENDING]
+    print("MB of one process, the largest of all")
+    print(table(["processes", "peak", "of the first", *stages, *sent, "seconds", "KL"], rows))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@
 namespace acctsne {
 namespace {
 
-constexpr Size kGroups = 16;
+constexpr Size kGroups = 32;
 
 // Rows of C that one thread looks through at a time.
 constexpr Size kRowsPerChunk = 512;

@@ -14,7 +14,7 @@
 namespace acctsne {
 
 // Own rows of P, with the bits that SymmetrizedRows has. C has own rows, and must outlive this. A
-// sixteenth of the edges of C^T is here at a time; each time that rows are read they are sent
+// small part of the edges of C^T is here at a time; each time that rows are read they are sent
 // again.
 template <typename Real>
 class ExchangedRows final : public JointRows<Real> {

@@ -82,8 +82,8 @@ nb::tuple approximate(const DataRows& X, Input2<float> coordinates, Input1<doubl
             "the sample is empty, does not ascend, or has a row out of range");
     return run_search_in(in_double, points, all_rows, k, threads, progress, all,
                          [&](const auto& request, ThreadTeam& team) {
-                           recall = approximate_neighbors(
-                               request, ApproximateEffort::of(all_rows), rows, team);
+                           recall = approximate_neighbors(request, ApproximateEffort::of(all_rows),
+                                                          rows, team);
                          });
   });
   return nb::make_tuple(found[0], found[1], recall);

@@ -1,8 +1,8 @@
 """Steps 1 and 2 of own rows: their neighbours among all, and principal components.
 
-Every process searches for the points of its own cells (native/neighbors/found_rows.hpp). For an exact
-search each has all rows and their projections meanwhile; for an approximate one, which large data
-needs, all projections for a while, and the rows that it looks at.
+Every process searches for the points of its own cells (native/neighbors/found_rows.hpp). For an
+exact search each has all rows and their projections meanwhile; for an approximate one, which large
+data needs, all projections for a while, and the rows that it looks at.
 """
 
 from dataclasses import replace

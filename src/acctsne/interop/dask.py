@@ -25,10 +25,10 @@ NO_MPI = (
 def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
     """Embed the rows of a Dask array, by all workers together.
 
-    The workers must be processes of one MPI job, as `dask-mpi` starts them. Rows go from the workers
-    that hold them to those that work on them; the program that calls this sees none. The map has
-    the bits that :class:`acctsne.TSNE` gives for the same rows in one process. Needs the extra
-    `acctsne[dask]`.
+    The workers must be processes of one MPI job, as `dask-mpi` starts them. Rows go from the
+    workers that hold them to those that work on them, not through the program that calls this. The
+    map has the bits that :class:`acctsne.TSNE` gives for the same rows in one process. Needs the
+    extra `acctsne[dask]`.
 
     Parameters
     ----------
