@@ -20,13 +20,14 @@ public:
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void gather(std::byte* array, std::span<const Size> ends) override {
+private:
+  void do_gather(std::byte* array, std::span<const Size> ends) override {
     const nb::gil_scoped_acquire locked;
     processes_.attr("gather")(bytes(array, ends.back()), list(ends));
   }
 
-  void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
-                std::span<const Size> received_ends) override {
+  void do_exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
+                   std::span<const Size> received_ends) override {
     const nb::gil_scoped_acquire locked;
     // Only read, though the type does not say so.
     auto* from = const_cast<std::byte*>(sent);
@@ -34,7 +35,6 @@ public:
                                 bytes(received, received_ends.back()), list(received_ends));
   }
 
-private:
   static nb::object bytes(std::byte* data, Size count) {
     // Without an owner the array would be copied; that there is none is right, as it is not kept.
     const auto length = static_cast<std::size_t>(count);

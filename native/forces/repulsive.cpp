@@ -38,7 +38,7 @@ double Repulsion<Real>::forces(const MapView<Real>& map, Real* force, ThreadTeam
   StepSeconds unused;
   RowSums z;
   z.start(map.count, kSumRows);
-  forces(map, {0, map.count}, force, z, unused, team);
+  forces(map, one_process, force, z, unused, team);
   return z.total();
 }
 
@@ -72,10 +72,15 @@ Method ChosenRepulsion<Real>::choose(const MapView<Real>& map) const {
 }
 
 template <typename Real>
-void ChosenRepulsion<Real>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
-                                   StepSeconds& seconds, ThreadTeam& team) {
+bool ChosenRepulsion<Real>::needs_all_points(const MapView<Real>& map) const {
+  return methods_[static_cast<int>(choose(map))]->needs_all_points();
+}
+
+template <typename Real>
+void ChosenRepulsion<Real>::forces(const MapView<Real>& map, Communicator& processes, Real* force,
+                                   RowSums& z, StepSeconds& seconds, ThreadTeam& team) {
   used_ = choose(map);
-  methods_[static_cast<int>(used_)]->forces(map, own, force, z, seconds, team);
+  methods_[static_cast<int>(used_)]->forces(map, processes, force, z, seconds, team);
 }
 
 template <typename Real>

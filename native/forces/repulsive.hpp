@@ -38,11 +38,14 @@ public:
   // ratios matter.
   virtual double cost(const MapView<Real>& map) const = 0;
 
+  // Whether every process must know the positions of all points, or of its own only.
+  virtual bool needs_all_points() const { return true; }
+
   // Fills the forces on own rows, sum_j q_ij (u_i - u_j) / (1 + |u_i - u_j|^2), and adds what they
   // contribute to Z = sum_i sum_{j != i} q_ij.
-  virtual void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
+  virtual void forces(const MapView<Real>& map, Communicator& processes, Real* force, RowSums& z,
                       StepSeconds& seconds, ThreadTeam& team) = 0;
-  // The same for all rows; returns Z.
+  // The same by one process for all rows; returns Z.
   double forces(const MapView<Real>& map, Real* force, ThreadTeam& team);
 
   // The positions of an earlier call that the next one still depends on; empty if there are none.
@@ -88,8 +91,10 @@ public:
   // Throws std::invalid_argument if the method does not serve so many dimensions.
   ChosenRepulsion(int dims, const RepulsionOptions& options);
 
-  void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z, StepSeconds& seconds,
-              ThreadTeam& team);
+  // As Repulsion has them, of the method that serves this map.
+  bool needs_all_points(const MapView<Real>& map) const;
+  void forces(const MapView<Real>& map, Communicator& processes, Real* force, RowSums& z,
+              StepSeconds& seconds, ThreadTeam& team);
   // The method of the last call.
   Method used() const { return used_; }
 

@@ -70,9 +70,10 @@ double ExactRepulsion<Real>::cost(const MapView<Real>& map) const {
 }
 
 template <typename Real>
-void ExactRepulsion<Real>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
-                                  StepSeconds& seconds, ThreadTeam& team) {
+void ExactRepulsion<Real>::forces(const MapView<Real>& map, Communicator& processes, Real* force,
+                                  RowSums& z, StepSeconds& seconds, ThreadTeam& team) {
   const Step step("repulsive", seconds.repulsive);
+  const Rows own = rows_of(processes, map.count);
   pairs_.take_points(map.points, map.count, team);
   z_of_rows_.resize(static_cast<std::size_t>(map.count));
   parallel_for(team, own, rows_per_task(map.count), [&](Size begin, Size end) {

@@ -40,8 +40,8 @@ public:
 
   using Repulsion<Real>::forces;
   double cost(const MapView<Real>& map) const override;
-  void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z, StepSeconds& seconds,
-              ThreadTeam& team) override;
+  void forces(const MapView<Real>& map, Communicator& processes, Real* force, RowSums& z,
+              StepSeconds& seconds, ThreadTeam& team) override;
 
   // On the listed rows only, in their order, and the z of each.
   void forces(const Real* points, Size count, std::span<const PointId> rows, Real* force, double* z,

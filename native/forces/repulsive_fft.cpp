@@ -6,7 +6,8 @@
 //
 // 1. Spread: each point adds cubic B-spline weights to 4 x 4 nodes. Points are sorted by strips of
 //    columns; strips with even numbers, then with odd ones, are worked on in parallel, so no two
-//    threads meet and the order of additions is fixed.
+//    threads meet and the order of additions is fixed. Several processes each do some tiles of the
+//    grid, in the same order (forces/shared_charges.cpp); all that follows each of them does whole.
 // 2. Convolve with the kernel (forces/convolution.cpp). A map wider than the near part's reach is
 //    convolved twice: with the near part on this grid, and with the far part on one with
 //    kCoarseness times the step, to which charges and from which the potential go by the two-scale
@@ -50,10 +51,6 @@ constexpr double kFineNodes = 64;
 // Cells that even the narrowest map covers: over few of them the potential would vary by less than
 // it is rounded to.
 constexpr double kFewestCells = 16;
-
-// Points whose weights are added up by themselves: a sum of millions in float would swallow the
-// next one.
-constexpr Size kPointsPerSum = 32768;
 
 // How often the step is to be halved for a map that needs so many nodes.
 int halvings(double nodes_needed, double cells) {
@@ -122,11 +119,13 @@ double FftRepulsion<Real, Dims>::cost(const MapView<Real>& map) const {
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
-                                      StepSeconds& seconds, ThreadTeam& team) {
+void FftRepulsion<Real, Dims>::forces(const MapView<Real>& map, Communicator& processes,
+                                      Real* force, RowSums& z, StepSeconds& seconds,
+                                      ThreadTeam& team) {
   const Step step("repulsive", seconds.repulsive);
-  compute_potential(map, team);
+  compute_potential(map, processes, team);
   const Step gathering("repulsive: gather");
+  const Rows own = rows_of(processes, map.count);
   const auto gather = grid_kernels_.gather_points[Dims - 1];
   // What the far part of a point's own charge does to it, and what the others' charges lack.
   const double correction = static_cast<double>(map.count - 1) * missing_potential() -
@@ -139,10 +138,11 @@ void FftRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real* 
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::compute_potential(const MapView<Real>& map, ThreadTeam& team) {
+void FftRepulsion<Real, Dims>::compute_potential(const MapView<Real>& map, Communicator& processes,
+                                                 ThreadTeam& team) {
+  count_ = map.count;
   prepare_grids(map, team);
-  sort_into_strips(map.points, map.count, team);
-  spread(map.points, team);
+  charge(map, processes, team);
   convolve(team);
   outside_geometry_ = geometry_;
   std::fill_n(&outside_geometry_.self[0][0], 16, Real(0));
@@ -163,7 +163,7 @@ template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::at(const Real* y, Real* force) const {
   const auto gather = grid_kernels_.gather_points[Dims - 1];
   return gather(outside_geometry_, y, 1, fine_.column(0), force) +
-         missing_potential() * static_cast<double>(ids_.size());
+         missing_potential() * static_cast<double>(count_);
 }
 
 template <typename Real, int Dims>
@@ -197,6 +197,34 @@ void FftRepulsion<Real, Dims>::prepare_grids(const MapView<Real>& map, ThreadTea
     lines_.resize(
         static_cast<std::size_t>(std::max<Size>(team.size(), coarse_nodes[0]) * line_size_));
   }
+}
+
+template <typename Real, int Dims>
+void FftRepulsion<Real, Dims>::charge(const MapView<Real>& map, Communicator& processes,
+                                      ThreadTeam& team) {
+  const auto strips = static_cast<std::size_t>(chunk_count(fine_.nodes(0), kStripColumns));
+  is_full_.resize(strips);
+  if (processes.size() > 1) {
+    const Size nodes[2] = {fine_.nodes(0), fine_.nodes(1)};
+    shared_.send_points(geometry_, nodes, map.points, map.count, processes, team);
+    const ChargingPoints<Real> charging = shared_.points();
+    sort_into_strips(charging.points, charging.count, team);
+    for (std::size_t strip = 0; strip < strips; ++strip) {
+      is_full_[strip] = shared_.points_in(static_cast<Size>(strip)) > kPointsPerSum;
+    }
+    spread(charging, team);
+    shared_.gather_tiles(fine_, processes, team);
+    return;
+  }
+  part_ends_.clear();
+  for (Size begin = 0; begin < map.count; begin += kPointsPerSum) {
+    part_ends_.push_back(std::min(begin + kPointsPerSum, map.count));
+  }
+  sort_into_strips(map.points, map.count, team);
+  for (std::size_t strip = 0; strip < strips; ++strip) {
+    is_full_[strip] = strip_starts_[strip + 1] - strip_starts_[strip] > kPointsPerSum;
+  }
+  spread({map.points, map.count, part_ends_}, team);
 }
 
 template <typename Real, int Dims>
@@ -239,7 +267,7 @@ void FftRepulsion<Real, Dims>::sort_into_strips(const Real* points, Size count, 
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::spread(const Real* points, ThreadTeam& team) {
+void FftRepulsion<Real, Dims>::spread(const ChargingPoints<Real>& charging, ThreadTeam& team) {
   const Step step("repulsive: spread");
   fine_.clear(team);
   const auto kernel = grid_kernels_.spread_points[Dims - 1];
@@ -249,18 +277,18 @@ void FftRepulsion<Real, Dims>::spread(const Real* points, ThreadTeam& team) {
       const Size strip = 2 * chunk + parity;
       const Size begin = strip_starts_[static_cast<std::size_t>(strip)];
       const Size end = strip_starts_[static_cast<std::size_t>(strip) + 1];
-      if (end - begin <= kPointsPerSum) {
-        kernel(geometry_, points, ids_.data() + begin, end - begin, fine_.column(0));
+      if (is_full_[static_cast<std::size_t>(strip)]) {
+        spread_in_parts(charging, strip, begin, end);
       } else {
-        spread_in_parts(points, strip, begin, end);
+        kernel(geometry_, charging.points, ids_.data() + begin, end - begin, fine_.column(0));
       }
     });
   }
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::spread_in_parts(const Real* points, Size strip, Size begin,
-                                               Size end) {
+void FftRepulsion<Real, Dims>::spread_in_parts(const ChargingPoints<Real>& charging, Size strip,
+                                               Size begin, Size end) {
   const auto kernel = grid_kernels_.spread_points[Dims - 1];
   // A point's four columns may reach into the next strip.
   const Size first = strip * kStripColumns;
@@ -270,13 +298,16 @@ void FftRepulsion<Real, Dims>::spread_in_parts(const Real* points, Size strip, S
   GridGeometry<Real> geometry = geometry_;
   geometry.first_column = first;
   Real* grid = fine_.column(first);
-  for (; begin < end; begin += kPointsPerSum) {
+  const PointId* last = ids_.data() + end;
+  for (const PointId* ids = ids_.data() + begin; ids < last;) {
+    const Size part_end = *std::ranges::upper_bound(charging.part_ends, Size{*ids});
+    const PointId* next = std::lower_bound(ids, last, part_end);
     std::fill(part.begin(), part.end(), Real(0));
-    kernel(geometry, points, ids_.data() + begin, std::min(kPointsPerSum, end - begin),
-           part.data());
+    kernel(geometry, charging.points, ids, next - ids, part.data());
     for (std::size_t node = 0; node < part.size(); ++node) {
       grid[node] += part[node];
     }
+    ids = next;
   }
 }
 
@@ -357,7 +388,7 @@ public:
     const MapView<Real> with_margin = {map.points, map.count, lower, upper};
     has_grid_ = std::isfinite(grid_.cost(with_margin));
     if (has_grid_) {
-      grid_.compute_potential(with_margin, team);
+      grid_.compute_potential(with_margin, one_process, team);
     }
   }
 

@@ -5,6 +5,7 @@
 #include "acctsne/types.hpp"
 #include "forces/convolution.hpp"
 #include "forces/repulsive.hpp"
+#include "forces/shared_charges.hpp"
 #include "kernels/grid.hpp"
 
 #include <vector>
@@ -30,9 +31,10 @@ public:
 
   using Repulsion<Real>::forces;
   double cost(const MapView<Real>& map) const override;
+  bool needs_all_points() const override { return false; }
   // Requires a finite cost.
-  void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z, StepSeconds& seconds,
-              ThreadTeam& team) override;
+  void forces(const MapView<Real>& map, Communicator& processes, Real* force, RowSums& z,
+              StepSeconds& seconds, ThreadTeam& team) override;
 
   // Nodes that the longest side of a map over these bounds needs; may exceed kMaxGridNodes.
   static double nodes_needed(const Real* lower, const Real* upper, double step);
@@ -40,8 +42,9 @@ public:
   // Nodes that are transformed for such a map, padding included: what its cost depends on.
   static double nodes_transformed(const Real* lower, const Real* upper, double step);
 
-  // The potential of the points over the map's bounds, kept for at().
-  void compute_potential(const MapView<Real>& map, ThreadTeam& team);
+  // The potential of all points over the map's bounds, kept for at(). Of these, a process has to
+  // know its own.
+  void compute_potential(const MapView<Real>& map, Communicator& processes, ThreadTeam& team);
   // Whether a position is within the bounds of the last potential.
   bool covers(const Real* y) const;
   // Fills `force` with the force of the points of the last potential on a covered position and
@@ -50,9 +53,10 @@ public:
 
 private:
   void prepare_grids(const MapView<Real>& map, ThreadTeam& team);
+  void charge(const MapView<Real>& map, Communicator& processes, ThreadTeam& team);
   void sort_into_strips(const Real* points, Size count, ThreadTeam& team);
-  void spread(const Real* points, ThreadTeam& team);
-  void spread_in_parts(const Real* points, Size strip, Size begin, Size end);
+  void spread(const ChargingPoints<Real>& charging, ThreadTeam& team);
+  void spread_in_parts(const ChargingPoints<Real>& charging, Size strip, Size begin, Size end);
   void convolve(ThreadTeam& team);
   void coarsen(ThreadTeam& team);
   void add_far_potential(ThreadTeam& team);
@@ -69,7 +73,11 @@ private:
   Size line_size_ = 0;
   GridGeometry<Real> outside_geometry_{}; // without the parts that take off a point's own charge
 
-  // Points in the order of the strips of grid columns that they fall into.
+  Size count_ = 0; // of the points of the last potential
+  SharedCharges<Real, Dims> shared_;
+  std::vector<Size> part_ends_;
+  std::vector<bool> is_full_; // of each strip: its points' charges are added up by parts
+  // Charging points in the order of the strips of grid columns that they fall into.
   std::vector<PointId> ids_;
   std::vector<std::int32_t> strip_of_;
   std::vector<Size> strip_starts_;

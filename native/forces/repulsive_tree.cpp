@@ -65,8 +65,9 @@ double TreeRepulsion<Real, Dims>::cost(const MapView<Real>& map) const {
 }
 
 template <typename Real, int Dims>
-void TreeRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z,
-                                       StepSeconds& seconds, ThreadTeam& team) {
+void TreeRepulsion<Real, Dims>::forces(const MapView<Real>& map, Communicator& processes,
+                                       Real* force, RowSums& z, StepSeconds& seconds,
+                                       ThreadTeam& team) {
   if (tree_fits(map, seconds, team)) {
     const Step step("summarisation", seconds.summarization);
     tree_.summarize(map.points, team);
@@ -74,7 +75,8 @@ void TreeRepulsion<Real, Dims>::forces(const MapView<Real>& map, Rows own, Real*
     make_tree(map, seconds, team);
   }
   const Step step("repulsive", seconds.repulsive);
-  z_of_rows_.resize(static_cast<std::size_t>(map.count));
+  const Rows own = rows_of(processes, map.count);
+  z_of_rows_.assign(static_cast<std::size_t>(map.count), 0.0);
   push_groups(own, force, team);
   add_rows(z, z_of_rows_.data(), own, team);
 }

@@ -24,8 +24,8 @@ public:
 
   using Repulsion<Real>::forces;
   double cost(const MapView<Real>& map) const override;
-  void forces(const MapView<Real>& map, Rows own, Real* force, RowSums& z, StepSeconds& seconds,
-              ThreadTeam& team) override;
+  void forces(const MapView<Real>& map, Communicator& processes, Real* force, RowSums& z,
+              StepSeconds& seconds, ThreadTeam& team) override;
 
   // The positions that the tree was built from, if it may serve a later call; empty otherwise. With
   // the points they decide the next forces, down to the last bit.

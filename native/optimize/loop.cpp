@@ -15,6 +15,7 @@
 
 #include "forces/attractive.hpp"
 #include "forces/edges.hpp"
+#include "forces/halo.hpp"
 #include "forces/repulsive.hpp"
 #include "optimize/check_state.hpp"
 #include "optimize/update.hpp"
@@ -92,6 +93,7 @@ public:
   }
 
   OptimizerState<Real> state() override {
+    learn_all_positions();
     exchange(layout_.updates);
     exchange(layout_.gains);
     OptimizerState<Real> state;
@@ -114,6 +116,7 @@ public:
     require_sound(state, layout_.size(), layout_.dims);
     tethers_ = {};
     start_layout(layout_, state.points.data(), layout_.size());
+    known_ = Known::all;
     layout_.updates = state.updates;
     layout_.gains = state.gains;
     precondition_layout(layout_, std::span<const Real>(preconditioner_));
@@ -144,9 +147,10 @@ public:
     }
     relabel_if_due(team);
     const Real* points = layout_.points.data();
+    const MapView<Real> map = {points, layout_.size(), layout_.lower.data(), layout_.upper.data()};
+    learn_positions(map, team);
     sums_.start(layout_.size(), kSumRows);
-    repulsion_.forces({points, layout_.size(), layout_.lower.data(), layout_.upper.data()}, own_,
-                      forces_.repulsive.data(), sums_, this->seconds_, team);
+    repulsion_.forces(map, processes_, forces_.repulsive.data(), sums_, this->seconds_, team);
     sums_.gather(processes_);
     z_ = sums_.total();
     const Step step("attractive", this->seconds_.attractive);
@@ -170,7 +174,8 @@ public:
     return edges_.negative_entropy() + std::log(std::max(n * (n - 1), 1.0));
   }
 
-  std::vector<Real> points() const override {
+  std::vector<Real> points() override {
+    learn_all_positions();
     return times(output_kernel_.unit(), in_row_order(layout_, layout_.points));
   }
   std::vector<Real> attractive() override { return in_users_unit(forces_.attractive); }
@@ -208,6 +213,31 @@ private:
     gather_rows(processes_, values.data(), layout_.size(), layout_.dims);
   }
 
+  // Fetches the positions that forces on own points depend on, as far as they are not here yet.
+  void learn_positions(const MapView<Real>& map, ThreadTeam& team) {
+    if (known_ == Known::all) {
+      return;
+    }
+    if (repulsion_.needs_all_points(map)) {
+      learn_all_positions();
+      return;
+    }
+    if (!halo_fits_) {
+      halo_.build(edges_.view(), processes_, team);
+      halo_fits_ = true;
+    }
+    if (known_ == Known::own) {
+      halo_.fill(layout_.points.data(), layout_.dims, processes_, team);
+      known_ = Known::own_and_halo;
+    }
+  }
+  void learn_all_positions() {
+    if (known_ != Known::all) {
+      exchange(layout_.points);
+      known_ = Known::all;
+    }
+  }
+
   std::vector<Real> in_users_unit(std::vector<Real>& forces) {
     exchange(forces);
     return times(output_kernel_.gradient_scale(), in_row_order(layout_, forces));
@@ -230,11 +260,13 @@ private:
       const ThreadTeam::Uninterrupted to_the_end(team);
       edges_.relabel(layout_.order, team);
       edges_fit_ = true;
+      halo_fits_ = false;
     }
   }
 
   void relabel_points(ThreadTeam& team) {
     const Step step("relabelling");
+    learn_all_positions();
     exchange(layout_.updates);
     exchange(layout_.gains);
     const std::vector<PointId> order =
@@ -291,8 +323,8 @@ private:
     parameters.max_step = static_cast<Real>(std::min(phase.max_step / unit, kLongestStep));
     pull_tethers(layout_, own_, tethers_, parameters.attraction_scale, forces_, team);
     move_points(layout_, own_, parameters, forces_, sums_, team);
+    known_ = processes_.size() == 1 ? Known::all : Known::own;
     sums_.gather(processes_);
-    exchange(layout_.points);
     const UpdateTotals totals = finish_step(layout_, sums_);
     if (friction_.adapt(totals.last_work, totals.next_work) && !phase.momentum) {
       ++this->restraint_.braked;
@@ -320,6 +352,11 @@ private:
   Size relabelled_at_ = -1;
   Size evaluated_at_ = -1; // the number of iterations at which the forces were computed
   Layout<Real> layout_;
+  // Whose positions are in the layout: others' may be those of an earlier iteration.
+  enum class Known { own, own_and_halo, all };
+  Known known_ = Known::all;
+  Halo<Real> halo_;
+  bool halo_fits_ = false; // halo_ is that of edges_
   ChosenRepulsion<Real> repulsion_;
   Forces<Real> forces_;
   double z_ = 0;

@@ -79,7 +79,7 @@ public:
   virtual double kl_of_one_place() const = 0;
 
   // points x dims, in the order of P's rows.
-  virtual std::vector<Real> points() const = 0;
+  virtual std::vector<Real> points() = 0;
   // As of the last evaluation, unnormalised: the gradient is 4 (attractive - repulsive / z),
   // whatever the output kernel.
   virtual std::vector<Real> attractive() = 0;

@@ -205,7 +205,7 @@ double forces_of(ChosenRepulsion<Real>& repulsion, const MapView<Real>& map, Rea
   StepSeconds seconds;
   RowSums z;
   z.start(map.count, kSumRows);
-  repulsion.forces(map, {0, map.count}, force, z, seconds, team);
+  repulsion.forces(map, one_process, force, z, seconds, team);
   return z.total();
 }
 

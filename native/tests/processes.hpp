@@ -41,7 +41,9 @@ private:
 
     int rank() const override { return rank_; }
     int size() const override { return static_cast<int>(all_.arrays_.size()); }
-    void gather(std::byte* array, std::span<const Size> ends) override {
+
+  private:
+    void do_gather(std::byte* array, std::span<const Size> ends) override {
       all_.arrays_[static_cast<std::size_t>(rank_)] = array;
       all_.barrier_.arrive_and_wait();
       Size begin = 0;
@@ -55,8 +57,8 @@ private:
       all_.barrier_.arrive_and_wait();
     }
 
-    void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
-                  std::span<const Size> received_ends) override {
+    void do_exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
+                     std::span<const Size> received_ends) override {
       const auto self = static_cast<std::size_t>(rank_);
       all_.messages_[self] = {sent, sent_ends};
       all_.barrier_.arrive_and_wait();
@@ -71,7 +73,6 @@ private:
       all_.barrier_.arrive_and_wait();
     }
 
-  private:
     ThreadProcesses& all_;
     int rank_;
   };

@@ -88,7 +88,7 @@ std::vector<Real> start_positions(Size count, int dims, double scale) {
 }
 
 template <typename Real>
-std::vector<Real> positions(const Optimizer<Real>& optimizer) {
+std::vector<Real> positions(Optimizer<Real>& optimizer) {
   return optimizer.points();
 }
 

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <numeric>
 #include <span>
 #include <type_traits>
@@ -42,13 +41,40 @@ public:
 
   // Each process has filled its part of the array; afterwards every one has all of it. The part of
   // process r ends at byte ends[r] and begins where the one before ends.
-  virtual void gather(std::byte* array, std::span<const Size> ends) = 0;
+  void gather(std::byte* array, std::span<const Size> ends) {
+    if (size() > 1) {
+      bytes_sent_ += own_part(ends) * (size() - 1);
+    }
+    do_gather(array, ends);
+  }
 
   // Each process has written a message to every one, itself among them; afterwards it has those
   // that were written to it. The one to or from process r ends at byte ends[r] and begins where the
   // one before ends.
-  virtual void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
-                        std::span<const Size> received_ends) = 0;
+  void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
+                std::span<const Size> received_ends) {
+    if (size() > 1) {
+      bytes_sent_ += sent_ends.back() - own_part(sent_ends);
+    }
+    do_exchange(sent, sent_ends, received, received_ends);
+  }
+
+  // Bytes that had to leave this process, counted as often as they had to.
+  Size bytes_sent() const { return bytes_sent_; }
+
+protected:
+  virtual void do_gather(std::byte* array, std::span<const Size> ends) = 0;
+  virtual void do_exchange(const std::byte* sent, std::span<const Size> sent_ends,
+                           std::byte* received, std::span<const Size> received_ends) = 0;
+
+private:
+  // The length of this process's part.
+  Size own_part(std::span<const Size> ends) const {
+    const auto self = static_cast<std::size_t>(rank());
+    return ends[self] - (self > 0 ? ends[self - 1] : 0);
+  }
+
+  Size bytes_sent_ = 0;
 };
 
 // The trivial case: one process, which owns all.
@@ -56,10 +82,12 @@ class OneProcess final : public Communicator {
 public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void gather(std::byte*, std::span<const Size>) override {}
-  void exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
-                std::span<const Size>) override {
-    std::memcpy(received, sent, static_cast<std::size_t>(sent_ends.front()));
+
+private:
+  void do_gather(std::byte*, std::span<const Size>) override {}
+  void do_exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
+                   std::span<const Size>) override {
+    std::copy_n(sent, sent_ends.front(), received);
   }
 };
 
@@ -73,6 +101,10 @@ inline Rows rows_of(int rank, int processes, Size rows) {
     return std::min(blocks * r / processes * kBlockRows, rows);
   };
   return {first_row(rank), first_row(rank + 1)};
+}
+
+inline Rows rows_of(const Communicator& processes, Size rows) {
+  return rows_of(processes.rank(), processes.size(), rows);
 }
 
 // Which process owns each of so many rows.
