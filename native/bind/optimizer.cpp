@@ -247,6 +247,18 @@ public:
     return result;
   }
 
+  nb::dict bytes_sent() const {
+    const SentBytes& sent = optimizer_->sent();
+    nb::dict result;
+    result["relabel"] = sent.relabel;
+    result["halo"] = sent.halo;
+    result["charges"] = sent.charges;
+    result["positions"] = sent.positions;
+    result["sums"] = sent.sums;
+    return result;
+  }
+  std::size_t rows() const { return rows_; }
+
 private:
   void require_dims(const RepulsionOptions& options) const {
     require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
@@ -328,6 +340,8 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
       .def_prop_ro("iterations", &Bound::iterations)
       .def_prop_ro("seconds", &Bound::seconds)
+      .def_prop_ro("bytes_sent", &Bound::bytes_sent)
+      .def_prop_ro("rows", &Bound::rows)
       .def_prop_ro("restraint", &Bound::restraint);
 }
 

@@ -1,16 +1,21 @@
-// The gradient descent. Every process has all positions, and P of its own rows, on which it works.
-// One iteration, and what the processes exchange in it:
+// The gradient descent. Every process has the positions of its own points and of those that their
+// edges lead to, and P of its own rows, on which it works. One iteration, and what the processes
+// exchange in it:
 //
 // 1. a few times per run: points, P and state relabelled by the layout's Morton order;
-//    exchanged: steps and gains; rows of P, which go to the process that owns the point's new place
-// 2. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs;
-//    exchanged: sums of Z, a number for every 512 rows
-// 3. attractive: one pass over P (step 5); nothing is exchanged
-// 4. update: momentum, step, recentring, bounds; then how much momentum the next one may have;
-//    exchanged: sums of positions, bounds and norms, a few numbers for each block; positions
-// 5. now and then: KL divergence and a report to the observer, who may stop;
-//    exchanged: sums of the cross entropy, a number for every 256 rows; whether to stop
-// 6. a look at whether somebody has pressed Ctrl-C; exchanged: the same
+//    exchanged: points with their state and their rows of P, which go to the process that owns
+//    their new place; the order; which points of others each needs from then on (forces/halo.cpp)
+// 2. the positions of these points, or of all where the repulsion is not by the grid
+// 3. repulsive: tree (steps 3 and 4) and its walks (step 6), or grid, or all pairs;
+//    exchanged: points near others' tiles of the grid, and charged tiles
+//    (forces/shared_charges.cpp); sums of Z, a number for every 512 rows
+// 4. attractive: one pass over P (step 5); nothing is exchanged
+// 5. update: momentum, step, recentring, bounds; then how much momentum the next one may have;
+//    exchanged: sums of positions, bounds and norms, a few numbers for each block
+// 6. now and then: KL divergence and a report to the observer, who may stop;
+//    exchanged: sums of the cross entropy, a number for every 256 rows; whether to stop; positions
+//    of all points, if somebody asks for them
+// 7. a look at whether somebody has pressed Ctrl-C; exchanged: the same
 #include "optimize/loop.hpp"
 
 #include "forces/attractive.hpp"
@@ -18,6 +23,7 @@
 #include "forces/halo.hpp"
 #include "forces/repulsive.hpp"
 #include "optimize/check_state.hpp"
+#include "optimize/relabel.hpp"
 #include "optimize/update.hpp"
 #include "tree/morton.hpp"
 
@@ -150,8 +156,11 @@ public:
     const MapView<Real> map = {points, layout_.size(), layout_.lower.data(), layout_.upper.data()};
     learn_positions(map, team);
     sums_.start(layout_.size(), kSumRows);
-    repulsion_.forces(map, processes_, forces_.repulsive.data(), sums_, this->seconds_, team);
-    sums_.gather(processes_);
+    {
+      const SentCounter counter(processes_, this->sent_.charges);
+      repulsion_.forces(map, processes_, forces_.repulsive.data(), sums_, this->seconds_, team);
+    }
+    gather_sums();
     z_ = sums_.total();
     const Step step("attractive", this->seconds_.attractive);
     attractive_forces(edges_, points, layout_.dims, own_, forces_.attractive.data(), team);
@@ -164,7 +173,7 @@ public:
     evaluate(team);
     const Step step("KL divergence", this->seconds_.kl_divergence);
     cross_entropy(edges_, layout_.points.data(), layout_.dims, own_, sums_, team);
-    sums_.gather(processes_);
+    gather_sums();
     return std::max(0.0, edges_.negative_entropy() + output_kernel_.exponent * sums_.total() +
                              std::log(std::max(z_, kSmallestZ)));
   }
@@ -205,7 +214,13 @@ private:
   }
 
   bool any_says(bool mine) {
+    const SentCounter counter(processes_, this->sent_.sums);
     return processes_.size() == 1 ? mine : sum(processes_, mine ? 1 : 0) > 0;
+  }
+
+  void gather_sums() {
+    const SentCounter counter(processes_, this->sent_.sums);
+    sums_.gather(processes_);
   }
 
   // Completes an array of all points by the rows of the other processes.
@@ -223,16 +238,19 @@ private:
       return;
     }
     if (!halo_fits_) {
+      const SentCounter counter(processes_, this->sent_.relabel);
       halo_.build(edges_.view(), processes_, team);
       halo_fits_ = true;
     }
     if (known_ == Known::own) {
+      const SentCounter counter(processes_, this->sent_.halo);
       halo_.fill(layout_.points.data(), layout_.dims, processes_, team);
       known_ = Known::own_and_halo;
     }
   }
   void learn_all_positions() {
     if (known_ != Known::all) {
+      const SentCounter counter(processes_, this->sent_.positions);
       exchange(layout_.points);
       known_ = Known::all;
     }
@@ -257,6 +275,7 @@ private:
     }
     if (!edges_fit_) {
       const Step step("relabelling", this->seconds_.relabel);
+      const SentCounter counter(processes_, this->sent_.relabel);
       const ThreadTeam::Uninterrupted to_the_end(team);
       edges_.relabel(layout_.order, team);
       edges_fit_ = true;
@@ -266,13 +285,16 @@ private:
 
   void relabel_points(ThreadTeam& team) {
     const Step step("relabelling");
-    learn_all_positions();
-    exchange(layout_.updates);
-    exchange(layout_.gains);
-    const std::vector<PointId> order =
-        morton_order(layout_.points.data(), layout_.size(), layout_.dims, layout_.lower.data(),
-                     layout_.upper.data(), team);
-    relabel_layout(layout_, order, team);
+    if (processes_.size() > 1) {
+      const SentCounter counter(processes_, this->sent_.relabel);
+      relabel_together(layout_, processes_, team);
+      known_ = Known::own;
+    } else {
+      const std::vector<PointId> order =
+          morton_order(layout_.points.data(), layout_.size(), layout_.dims, layout_.lower.data(),
+                       layout_.upper.data(), team);
+      relabel_layout(layout_, order, team);
+    }
     relabelled_at_ = this->iterations();
     edges_fit_ = false;
   }
@@ -324,7 +346,7 @@ private:
     pull_tethers(layout_, own_, tethers_, parameters.attraction_scale, forces_, team);
     move_points(layout_, own_, parameters, forces_, sums_, team);
     known_ = processes_.size() == 1 ? Known::all : Known::own;
-    sums_.gather(processes_);
+    gather_sums();
     const UpdateTotals totals = finish_step(layout_, sums_);
     if (friction_.adapt(totals.last_work, totals.next_work) && !phase.momentum) {
       ++this->restraint_.braked;

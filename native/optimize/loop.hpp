@@ -30,6 +30,15 @@ struct Restraint {
   double lowered_rate = 0; // the largest learning rate that was used in place of a larger one
 };
 
+// Bytes that left this process, by what they were.
+struct SentBytes {
+  Size relabel = 0;   // points that went to another process, with their edges; lists of halos
+  Size halo = 0;      // positions that others' attraction needs
+  Size charges = 0;   // points and tiles of a grid that is charged together
+  Size positions = 0; // those of all points, for the tree, all pairs, or whoever asks for them
+  Size sums = 0;      // of Z, the update and KL divergence, and whether to stop
+};
+
 // Sees the reports that the phase asks for; returning true ends the phase.
 using Observer = std::function<bool(const Report&)>;
 
@@ -88,6 +97,7 @@ public:
 
   Size iterations() const { return iterations_.load(std::memory_order_relaxed); }
   const StepSeconds& seconds() const { return seconds_; }
+  const SentBytes& sent() const { return sent_; }
   const Restraint& restraint() const { return restraint_; }
   // Finished iterations by the method that computed their repulsion.
   Size iterations_by(Method method) const { return by_method_[static_cast<int>(method)]; }
@@ -95,6 +105,7 @@ public:
 protected:
   std::atomic<Size> iterations_{0}; // finished ones; another thread may look
   StepSeconds seconds_;
+  SentBytes sent_;
   Restraint restraint_;
   Size by_method_[kMethods] = {};
 };

@@ -162,28 +162,38 @@ void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& orde
 }
 
 template <typename Real>
-std::vector<PointId> morton_order(const Real* points, Size count, int dims, const Real* lower,
-                                  const Real* upper, ThreadTeam& team) {
-  const auto n = static_cast<std::size_t>(count);
-  std::vector<PointId> order(n);
-  std::iota(order.begin(), order.end(), PointId{0});
-  if (dims > kCompiledDims) {
-    return order;
-  }
-  std::vector<MortonCode> codes(n);
-  with_dims(dims, [&](auto d) {
+std::pair<std::vector<MortonCode>, int> morton_codes(const Real* points, Size count, int dims,
+                                                     const Real* lower, const Real* upper,
+                                                     ThreadTeam& team) {
+  std::vector<MortonCode> codes(static_cast<std::size_t>(count));
+  return with_dims(dims, [&](auto d) {
     constexpr int kDims = d();
     compute_morton_codes<Real, kDims>(points, count, root_box<Real, kDims>(lower, upper),
                                       codes.data(), team);
-    CodeSorter().sort(codes, order, kDims * kMortonBits<kDims>, team);
+    return std::pair(std::move(codes), kDims * kMortonBits<kDims>);
   });
+}
+
+template <typename Real>
+std::vector<PointId> morton_order(const Real* points, Size count, int dims, const Real* lower,
+                                  const Real* upper, ThreadTeam& team) {
+  std::vector<PointId> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), PointId{0});
+  if (dims <= kCompiledDims) {
+    auto [codes, bits] = morton_codes(points, count, dims, lower, upper, team);
+    CodeSorter().sort(codes, order, bits, team);
+  }
   return order;
 }
 
-template std::vector<PointId> morton_order(const float*, Size, int, const float*, const float*,
-                                           ThreadTeam&);
-template std::vector<PointId> morton_order(const double*, Size, int, const double*, const double*,
-                                           ThreadTeam&);
+#define ACCTSNE_INSTANTIATE(Real)                                                                  \
+  template std::pair<std::vector<MortonCode>, int> morton_codes(                                   \
+      const Real*, Size, int, const Real*, const Real*, ThreadTeam&);                              \
+  template std::vector<PointId> morton_order(const Real*, Size, int, const Real*, const Real*,     \
+                                             ThreadTeam&);
+ACCTSNE_INSTANTIATE(float)
+ACCTSNE_INSTANTIATE(double)
+#undef ACCTSNE_INSTANTIATE
 
 #define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
   template Box<Real, Dims> root_box(const Real*, const Real*);                                     \

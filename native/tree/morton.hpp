@@ -41,6 +41,13 @@ private:
   std::vector<std::vector<std::pair<MortonCode, PointId>>> pairs_; // scratch of each worker
 };
 
+// Codes of points in the cube over [lower, upper], and how many of their bits may be set. At most
+// kCompiledDims dimensions.
+template <typename Real>
+std::pair<std::vector<MortonCode>, int> morton_codes(const Real* points, Size count, int dims,
+                                                     const Real* lower, const Real* upper,
+                                                     ThreadTeam& team);
+
 // The points' Morton order, as CodeSorter gives it; their own order if they have more than
 // kCompiledDims dimensions.
 template <typename Real>

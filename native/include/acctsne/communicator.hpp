@@ -94,6 +94,21 @@ private:
 // For whatever is not told of any others.
 inline OneProcess one_process;
 
+// Adds what leaves a process as long as this lives to a number of bytes.
+class SentCounter {
+public:
+  SentCounter(const Communicator& processes, Size& bytes)
+      : processes_(processes), bytes_(bytes), before_(processes.bytes_sent()) {}
+  SentCounter(const SentCounter&) = delete;
+  SentCounter& operator=(const SentCounter&) = delete;
+  ~SentCounter() { bytes_ += processes_.bytes_sent() - before_; }
+
+private:
+  const Communicator& processes_;
+  Size& bytes_;
+  Size before_;
+};
+
 // What a process owns of so many rows: whole blocks, as many as the others give or take one.
 inline Rows rows_of(int rank, int processes, Size rows) {
   const Size blocks = chunk_count(rows, kBlockRows);
@@ -123,15 +138,21 @@ private:
   std::vector<Size> ends_;
 };
 
-// Adds up a number of each process.
-inline Size sum(Communicator& processes, Size mine) {
-  std::vector<Size> all(static_cast<std::size_t>(processes.size()), 0);
-  all[static_cast<std::size_t>(processes.rank())] = mine;
+// Numbers of every process, as many of each, those of the first one first.
+inline std::vector<Size> gather_numbers(Communicator& processes, std::span<const Size> mine) {
+  std::vector<Size> all(static_cast<std::size_t>(processes.size()) * mine.size());
+  std::ranges::copy(mine, all.begin() + processes.rank() * static_cast<Size>(mine.size()));
   std::vector<Size> ends;
-  for (std::size_t r = 1; r <= all.size(); ++r) {
-    ends.push_back(static_cast<Size>(r * sizeof(Size)));
+  for (int rank = 1; rank <= processes.size(); ++rank) {
+    ends.push_back(rank * static_cast<Size>(mine.size_bytes()));
   }
   processes.gather(reinterpret_cast<std::byte*>(all.data()), ends);
+  return all;
+}
+
+// Adds up a number of each process.
+inline Size sum(Communicator& processes, Size mine) {
+  const std::vector<Size> all = gather_numbers(processes, {&mine, 1});
   return std::accumulate(all.begin(), all.end(), Size{0});
 }
 

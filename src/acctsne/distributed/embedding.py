@@ -1,4 +1,4 @@
-"""A layout that several processes optimise: each has all positions, and P of its own rows."""
+"""A layout that several processes optimise: each its own points, with their rows of P."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -65,11 +65,30 @@ class SharedEmbedding(Embedding):
     def _release_affinities(self) -> None:
         """Do nothing: they are not here."""
 
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds by step, iterations by method, and bytes sent by what they were."""
+        sent = self._optimizer.bytes_sent
+        return {
+            **super().timings,
+            **{f"{what}_bytes_sent": count for what, count in sent.items()},
+        }
+
+    def kl(self, exact: bool = False) -> float:
+        """Return the KL divergence, as one process would."""
+        with self._processes.ending_together():
+            return super().kl(exact)
+
     def _run(self, *phase: Any, log: bool = False, **how: Any) -> str:
         # What the first process logs, all must help to compute.
         log = self._processes.bcast(log)
         progress = how.pop("progress", None)
-        with self._processes.interrupted_together() as raise_if_interrupted:
+        # An error that the others do not know of ends all here: whoever handles it would ask for
+        # the positions, which the others do not wait to give.
+        with (
+            self._processes.ending_together(),
+            self._processes.interrupted_together() as raise_if_interrupted,
+        ):
 
             def poll(count: int) -> None:
                 raise_if_interrupted()

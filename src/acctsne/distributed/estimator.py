@@ -72,7 +72,9 @@ class TSNE(estimator.TSNE):
     timings_ : dict
         As of :class:`acctsne.TSNE`. For each stage also `STAGE_communication`, the seconds that it
         took to exchange data or to wait for the others, and `STAGE_bytes_sent`, the bytes that had
-        to leave this process. "optimize" is the whole of the gradient descent.
+        to leave this process. "optimize" is the whole of the gradient descent; of its bytes,
+        "halo", "charges" and "sums" are those of iterations, "relabel" those of numbering points
+        anew, "positions" those of maps that were asked for or that the tree needed.
 
     Examples
     --------

@@ -79,8 +79,9 @@ class Processes:
         to_me = sent_ends[self.rank] - sent_begins[self.rank]
         with self._counted(sent_ends[-1] - to_me):
             # All take the same way, whatever the size of their own messages.
-            largest = max(self._comm.allgather(max(sent_ends[-1], received_ends[-1])))
-            if largest <= MOST_AT_ONCE:
+            most = np.array([max(sent_ends[-1], received_ends[-1])], dtype=np.int64)
+            self._comm.Allreduce(self._mpi.IN_PLACE, most, self._mpi.MAX)
+            if most[0] <= MOST_AT_ONCE:
                 out = [end - begin for begin, end in zip(sent_begins, sent_ends, strict=True)]
                 into = [
                     end - begin for begin, end in zip(received_begins, received_ends, strict=True)

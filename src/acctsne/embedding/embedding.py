@@ -398,7 +398,7 @@ class Embedding:
                 "longer steps",
                 seen["lowered_rate"],
             )
-        per_point = seen["turned"] / len(self._optimizer.points)
+        per_point = seen["turned"] / self._optimizer.rows
         if max(seen["braked"], per_point) > SELDOM:
             logger.info(
                 "steps too large: less momentum in %d iterations, shorter steps %.3g times a point",
