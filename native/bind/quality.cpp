@@ -67,7 +67,7 @@ nb::tuple repulsion(Input2<Real> Y, const RepulsionOptions& options, int threads
     StepSeconds seconds;
     z.start(count, kSumRows);
     ChosenRepulsion<Real>(static_cast<int>(dims), options)
-        .forces(bounds.map(), {0, count}, force.data(), z, seconds, team);
+        .forces(bounds.map(), one_process, force.data(), z, seconds, team);
   });
   scale_forces(force, options.output_kernel);
   return nb::make_tuple(to_numpy(std::move(force), {Y.shape(0), dims}), z.total());
