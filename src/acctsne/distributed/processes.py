@@ -39,6 +39,11 @@ def _names(error: BaseException) -> tuple[str, str]:
     return type(error).__name__, builtin.__name__
 
 
+def _pieces(message: Bytes) -> Iterator[Bytes]:
+    for begin in range(0, len(message), MOST_AT_ONCE):
+        yield message[begin : begin + MOST_AT_ONCE]
+
+
 class Processes:
     """A communicator of mpi4py, with what the native core and the stages ask of it.
 
@@ -76,40 +81,24 @@ class Processes:
     ) -> None:
         """Hand a message to every process, and take one from each."""
         sent_begins, received_begins = [0, *sent_ends[:-1]], [0, *received_ends[:-1]]
-        to_me = sent_ends[self.rank] - sent_begins[self.rank]
-        with self._counted(sent_ends[-1] - to_me):
-            # All take the same way, whatever the size of their own messages.
-            most = np.array([max(sent_ends[-1], received_ends[-1])], dtype=np.int64)
-            self._comm.Allreduce(self._mpi.IN_PLACE, most, self._mpi.MAX)
-            if most[0] <= MOST_AT_ONCE:
-                out = [end - begin for begin, end in zip(sent_begins, sent_ends, strict=True)]
-                into = [
-                    end - begin for begin, end in zip(received_begins, received_ends, strict=True)
-                ]
-                self._comm.Alltoallv(
-                    [sent, (out, sent_begins), self._mpi.BYTE],
-                    [received, (into, received_begins), self._mpi.BYTE],
-                )
-                return
-            for step in range(self.size):
-                to, source = (self.rank + step) % self.size, (self.rank - step) % self.size
-                self._swap(
-                    sent[sent_begins[to] : sent_ends[to]],
-                    to,
-                    received[received_begins[source] : received_ends[source]],
-                    source,
-                )
-
-    def _swap(self, out: Bytes, to: int, into: Bytes, source: int) -> None:
-        """Send one message and take another, in pieces that MPI can count."""
-        requests = []
-        for begin in range(0, len(into), MOST_AT_ONCE):
-            piece = into[begin : begin + MOST_AT_ONCE]
-            requests.append(self._comm.Irecv([piece, self._mpi.BYTE], source=source))
-        for begin in range(0, len(out), MOST_AT_ONCE):
-            piece = out[begin : begin + MOST_AT_ONCE]
-            requests.append(self._comm.Isend([piece, self._mpi.BYTE], dest=to))
-        self._mpi.Request.Waitall(requests)
+        outgoing = [sent[begin:end] for begin, end in zip(sent_begins, sent_ends, strict=True)]
+        incoming = [
+            received[begin:end] for begin, end in zip(received_begins, received_ends, strict=True)
+        ]
+        with self._counted(sent_ends[-1] - len(outgoing[self.rank])):
+            # In pieces that MPI can count: both ends know the length of a message, so that nothing
+            # has to be agreed on first.
+            requests = []
+            for step in range(1, self.size):
+                source = (self.rank - step) % self.size
+                for piece in _pieces(incoming[source]):
+                    requests.append(self._comm.Irecv([piece, self._mpi.BYTE], source=source))
+            for step in range(1, self.size):
+                to = (self.rank + step) % self.size
+                for piece in _pieces(outgoing[to]):
+                    requests.append(self._comm.Isend([piece, self._mpi.BYTE], dest=to))
+            incoming[self.rank][:] = outgoing[self.rank]
+            self._mpi.Request.Waitall(requests)
 
     # What the stages call.
 
