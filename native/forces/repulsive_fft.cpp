@@ -27,9 +27,6 @@
 namespace acctsne {
 namespace {
 
-// Columns of a strip. At least 4, so that strips of one parity never touch the same column.
-constexpr Size kStripColumns = 8;
-
 // Points of a chunk that is sorted into strips: so few that many threads have even shares, unless
 // the chunks' histograms would be too many to add up one by one.
 Size points_per_chunk(Size count) {
