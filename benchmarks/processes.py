@@ -24,8 +24,9 @@ from acctsne.runtime.progress import StageTimer
 from common import memory_peak, start_memory_peak, table
 from datasets import NAMES_HELP, DatasetError, load
 
-# Stages whose bytes are counted.
+# Stages whose bytes are counted, and what is sent in every iteration.
 SENDING = ("knn", "symmetrize", "optimize")
+EVERY_ITERATION = ("halo", "charges", "sums")
 
 FLAGS = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 
@@ -71,6 +72,7 @@ def measure(path: Path, iterations: int, threads: int) -> None:
     figures = {
         "rank": tsne._processes.rank,
         "peaks": tsne.peaks,
+        "iterations": tsne.n_iter_ + 1,
         "kl": tsne.kl_divergence_,
         "seconds": tsne.timings_["total"],
         **sent,
@@ -94,6 +96,12 @@ def run(path: Path, processes: int, options: argparse.Namespace) -> list[dict[st
     ]
     ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+
+
+def sent_in_iteration(process: dict[str, Any]) -> float:
+    """Compute the bytes that left a process in a mean iteration."""
+    sent = sum(process.get(f"{what}_bytes_sent", 0) for what in EVERY_ITERATION)
+    return float(sent / process["iterations"])
 
 
 def main() -> None:
@@ -131,11 +139,26 @@ def main() -> None:
             f"{max(process.get(f'{stage}_bytes_sent', 0) for process in processes) / 1e6:.0f}"
             for stage in SENDING
         ]
+        cells += [f"{max(map(sent_in_iteration, processes)) / 1e6:.2f}"]
         cells += [f"{processes[0]['seconds']:.0f}", *divergences]
         rows.append([str(cell) for cell in cells])
     sent = [f"{stage} sent" for stage in SENDING]
     print("MB of one process, the largest of all")
-    print(table(["processes", "peak", "of the first", *stages, *sent, "seconds", "KL"], rows))
+    print(
+        table(
+            [
+                "processes",
+                "peak",
+                "of the first",
+                *stages,
+                *sent,
+                "iteration sent",
+                "seconds",
+                "KL",
+            ],
+            rows,
+        )
+    )
 
 
 if __name__ == "__main__":
