@@ -261,7 +261,7 @@ TEST(an_iteration_sends_what_the_lists_say) {
       CHECK(static_cast<Size>(lent.size()) < (own.end - own.begin) / 10);
       CHECK_EQUAL(sent.halo, static_cast<Size>(lent.size() * kDims * sizeof(float)));
       CHECK_EQUAL(sent.charges, charges_sent(points, count)[at(process.rank())]);
-      CHECK_EQUAL(sent.sums, (count - 1) * chunk_count(own.end - own.begin, kBlockRows) * 8);
+      CHECK_EQUAL(sent.sums, (count - 1) * chunk_count(own.end - own.begin, kSumRows) * 8);
       CHECK_EQUAL(sent.positions, 0);
       CHECK_EQUAL(uncounted, 0);
     });
