@@ -107,7 +107,7 @@ SMALL = {
     "benchmarks/methods.py": ["--sizes", "300"],
     "benchmarks/paper.py": ["--plan"],
     "benchmarks/frame.py": ["--datasets", "digits", "--rounds", "1"],
-    "benchmarks/sparse.py": ["--samples", "300", "--features", "90", "--alone"],
+    "benchmarks/sparse_rows.py": ["--samples", "300", "--features", "90", "--alone"],
     "benchmarks/memory.py": ["--samples", "300", "--features", "40", "--folder", "."],
 }
 

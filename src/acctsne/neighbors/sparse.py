@@ -9,8 +9,8 @@ from acctsne import _core
 from acctsne.neighbors.euclidean import Progress
 from acctsne.neighbors.records import SearchSettings
 
-# Products of two values up to which "auto" is exact: minutes on two cores (benchmarks/sparse.py,
-# docs/tuning.md).
+# Products of two values up to which "auto" is exact: minutes on two cores
+# (benchmarks/sparse_rows.py, docs/tuning.md).
 EXACT_TERMS = 2e11
 
 # Squares of values within these neither overflow nor vanish in double precision.

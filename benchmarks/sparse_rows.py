@@ -1,6 +1,6 @@
 """Exact neighbours of sparse rows, against scikit-learn's brute force, alternating.
 
-    python benchmarks/sparse.py --samples 50000 --features 30000 --filled 0.03
+    python benchmarks/sparse_rows.py --samples 50000 --features 30000 --filled 0.03
 
 Columns are filled alike, or with --zipf as words of a text are. Values are those of a gamma
 distribution. Seconds of each round, their medians, and how much of the neighbours agree; where they
