@@ -1,0 +1,524 @@
+"""What a fit by several processes will take: seconds, memory and bytes of each stage.
+
+    python -m acctsne.distributed.plan --points 1e8 --features 50 --ranks 16 --cores 32 --gbit 25
+
+Bytes follow from what the code sends, memory from what docs/clusters.md says is where, seconds from
+work, bytes and messages. It is a model: `Calibration` has what it takes from measurements, and what
+it only estimates. Maps have two dimensions and single precision, neighbours are approximate, the
+start is by PCA.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite, log2, sqrt
+
+from acctsne._core import APPROXIMATE_AXES, FEW_FEATURES
+from acctsne.neighbors.euclidean import RECALL_SAMPLE, chosen_mode
+from acctsne.optimize.schedule import LOOK_EVERY
+
+DIMS = 2
+REAL = 4  # bytes of a number in single precision, of the name of a point too
+DOUBLE = 8
+
+# How the native core cuts its work; tests/test_plan.py reads the same from its source.
+BLOCK_ROWS = 4096  # that are never divided between processes
+SAMPLE_ROWS = 4096  # from which axes are found
+SUM_ROWS = 512  # for each of which Z has a number
+UPDATE_ROWS = 1024  # for each of which a step has UPDATE_NUMBERS
+UPDATE_NUMBERS = 3 * DIMS + 4
+EDGE_BLOCK_ROWS = 256  # for each of which the KL divergence has a number
+POINTS_PER_SUM = 8 * BLOCK_ROWS  # of charges
+STRIP_COLUMNS = 8
+MOST_TILES_IN_STRIP = 32
+BATCH_POINTS = 64 * 256  # whose surroundings are fetched together in the second round
+RELABELLED_AT = (0, 50, 200, 500)
+SYMMETRISATION_PARTS = 32  # in which edges of the transposed matrix come
+RELABELLING_PARTS = 16  # in which rows of P move
+
+MOST_POINTS = 2**31 - 1  # that 32 bits can name
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The figures that no formula gives, each under the command that measures it anew."""
+
+    # python benchmarks/paper.py --only growth --contestants acctsne
+    # A million samples of 20 features by one process with two threads, machine A of
+    # docs/performance.md, one run: microseconds of a core and sample.
+    neighbors: float = 42.0
+    perplexity: float = 3.0
+    symmetrisation: float = 7.2
+    start: float = 1.0
+    relabelling: float = 0.93  # each time
+    # The same of an iteration. benchmarks/steps.py has them for a map at its end.
+    attraction: float = 0.089
+    repulsion: float = 0.032  # without the transform
+    update: float = 0.011  # and KL divergence
+    iterations: int = 340  # after which that fit ended by itself
+
+    # python benchmarks/methods.py
+    node: float = 0.25e-3  # microseconds of a core, times log2 of the nodes transformed
+
+    # From the seconds of one process with two threads and two with one in docs/clusters.md, where
+    # all positions were sent: how much more work the same is for several.
+    shared_symmetrisation: float = 2.1
+    shared_relabelling: float = 3.5
+
+    # python benchmarks/processes.py --folder FOLDER --dataset synthetic:1000000x20 --processes 1,4
+    process: float = 210e6  # bytes of a process before it has data
+    # Fitted to the bytes that the first of four sent in an iteration (docs/clusters.md).
+    halo: float = 0.19  # points of others, as a part of own ones, for sqrt(ranks) - 1
+    border: float = 0.064  # points that reach into others' tiles, likewise
+    first_wide: int = 47  # the iteration from which on the map grows
+    nodes: float = 3640.0  # by which it does in each
+    # Fitted to the memory of the search by each of four, not counted: lists and points that are
+    # fetched for each point searched.
+    lists: float = 2.5
+    fetched: float = 12.0
+    # Fitted to the memory of the start: bytes that every process has for each of all points.
+    start_room: float = 90.0
+
+    # Counted in the arrays of the code: the same from the start on.
+    room: float = 108.0
+    # Edges of a row of P for each neighbour; bytes of one before and after relabelling.
+    edges: float = 1.5
+    scattered_edge: float = 6.0
+    edge: float = 4.2
+
+    # Estimated, not measured.
+    halo_exponent: float = -0.07  # of the points, from shares at 200,000 and a million
+    first_round: float = 0.65  # part of the search
+    cells: float = 1.0  # microseconds of a core and sample; every process orders all of a million
+    products: float = 1e4  # additions and multiplications in a microsecond of a core
+    efficiency: float = 0.7  # of each of more than two cores
+    most_cores: int = 32  # beyond which more are not counted on
+    latency: float = 30e-6  # seconds of a round of messages
+
+
+CALIBRATION = Calibration()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A fit, and what it is given: processes, cores of each and the speed of its network."""
+
+    points: int
+    features: int
+    ranks: int
+    cores: int = 1
+    gbit: float = 10.0
+    perplexity: float = 30.0
+    iterations: int = CALIBRATION.iterations
+
+    def __post_init__(self) -> None:
+        least = {"points": 2, "features": 1, "ranks": 1, "cores": 1, "iterations": 1}
+        for name, limit in least.items():
+            if getattr(self, name) < limit:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {limit}")
+        if self.points > MOST_POINTS:
+            raise ValueError(f"points is {self.points}; acctsne can name at most {MOST_POINTS}")
+        if not (isfinite(self.gbit) and self.gbit > 0):
+            raise ValueError(f"gbit is {self.gbit:g}; it must be a number above 0")
+        if not 1 <= self.perplexity < self.points:
+            raise ValueError(
+                f"perplexity is {self.perplexity:g}; it must be at least 1 and less than the "
+                f"{self.points} points"
+            )
+
+    @property
+    def neighbors(self) -> int:
+        """Neighbours of each sample."""
+        return min(self.points - 1, int(3 * self.perplexity + 1))
+
+    @property
+    def axes(self) -> int:
+        """Coordinates of a sample in the search."""
+        return min(self.features, APPROXIMATE_AXES)
+
+    @property
+    def first_neighbors(self) -> int:
+        """Neighbours that the first round finds."""
+        more = self.neighbors // 2 + 16 if self.axes < self.features else 0
+        return min(self.neighbors + more, self.points - 1)
+
+    @property
+    def own(self) -> float:
+        """Points of a process, in the mean."""
+        return self.points / self.ranks
+
+    @property
+    def most_own(self) -> int:
+        """Points of the process that has most."""
+        blocks = ceil(self.points / BLOCK_ROWS)
+        return min(self.points, ceil(blocks / self.ranks) * BLOCK_ROWS)
+
+    @property
+    def elsewhere(self) -> float:
+        """The part of things without order that is not on a process."""
+        return (self.ranks - 1) / self.ranks
+
+    @property
+    def cut(self) -> float:
+        """How long the borders of a process are: those of squares that divide a square."""
+        return sqrt(self.ranks) - 1
+
+    @property
+    def relabellings(self) -> int:
+        """How often points are numbered anew."""
+        return sum(iteration < self.iterations for iteration in RELABELLED_AT)
+
+    @property
+    def busy_cores(self) -> float:
+        """Cores of a process, as far as they are of use."""
+        cores = min(self.cores, CALIBRATION.most_cores)
+        return max(min(cores, 2), CALIBRATION.efficiency * cores)
+
+    def gathered(self, rows: float, row_bytes: float) -> float:
+        """Bytes that a process sends so that all have all rows."""
+        return rows / self.ranks * row_bytes * (self.ranks - 1)
+
+    def summed(self, numbers: float) -> float:
+        """Bytes that it sends to add up numbers in the order of processes."""
+        return 2 * self.elsewhere * numbers * DOUBLE
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one process spends on a stage: the mean of work and bytes, the most memory."""
+
+    name: str
+    work: float  # microseconds of a core
+    sent: float = 0.0  # bytes
+    rounds: float = 0.0  # of messages that wait for each other
+    memory: float = 0.0  # bytes at the peak
+
+    def seconds(self, job: Job) -> float:
+        """How long it takes."""
+        steps = ceil(log2(job.ranks)) * self.rounds
+        network = 8 * self.sent / (job.gbit * 1e9)
+        return self.work * 1e-6 / job.busy_cores + network + steps * CALIBRATION.latency
+
+
+def axes(job: Job) -> Stage:
+    """Find the leading axes in a sample of the rows, project own rows."""
+    c = CALIBRATION
+    sample = min(job.points, SAMPLE_ROWS)
+    products = 2 * job.features * job.axes * (job.own + sample)
+    sent = job.gathered(sample, REAL * job.features)
+    return Stage("axes, projection", products / c.products, sent, 3, _searched(job))
+
+
+def first_round(job: Job) -> Stage:
+    """Gather all coordinates, order all points into cells, search the cells nearby."""
+    c = CALIBRATION
+    effort = sqrt(max(1.0, job.points / 1e6))
+    searched = (c.neighbors * c.first_round - c.cells) * effort * job.axes / 20 * job.own
+    ordered = c.cells * job.points * log2(job.points) / log2(1e6)
+    coordinates = REAL * job.axes + DOUBLE
+    packed = REAL * job.axes + REAL
+    copied = coordinates if job.ranks > 1 else 0
+    memory = (
+        _searched(job)
+        + job.points * (copied + packed + REAL)
+        + job.most_own * job.first_neighbors * REAL
+    )
+    sent = job.gathered(job.points, coordinates)
+    return Stage("neighbours, first round", searched + ordered, sent, 3, memory)
+
+
+def second_round(job: Job) -> Stage:
+    """Fetch rows and lists of neighbours' neighbours, keep the nearest, estimate the recall."""
+    c = CALIBRATION
+    work = c.neighbors * (1 - c.first_round) * job.features / 20 * job.own
+    batch = min(BATCH_POINTS, job.own)
+    batches = ceil(job.own / batch)
+    lists = min(c.lists * batch, job.points - batch)
+    fetched = min(c.fetched * batch, job.points)
+    list_bytes = REAL * job.first_neighbors
+    row_bytes = REAL * job.features
+    found = job.neighbors * 2 * REAL
+    # Lists are asked of the processes that searched nearby, taken here for any.
+    sent = job.elsewhere * batches * (
+        lists * (REAL + list_bytes) + fetched * (REAL + row_bytes + REAL * (job.axes + 1))
+    ) + job.elsewhere * job.own * (REAL + found)
+    sample = min(RECALL_SAMPLE, job.points)
+    checked = min(sample / job.ranks * job.neighbors, job.points)
+    sent += job.gathered(sample, row_bytes + REAL * job.axes + DOUBLE)
+    sent += sample * (job.neighbors + 1) * REAL * (job.ranks - 1)
+    sent += job.elsewhere * checked * (REAL + row_bytes + REAL * (job.axes + 1))
+    laid_out = ceil((job.axes + 1) / 16) * 16 * REAL
+    kept = job.most_own * (found + list_bytes)
+    if job.ranks == 1:
+        around = job.points * (REAL + laid_out)
+    else:
+        # Every list twice, when it is sent; coordinates also as they leave and as they arrive.
+        of_point = row_bytes + laid_out + 2 * REAL * (job.axes + 1)
+        around = (
+            job.points * 2 * REAL
+            + 2 * (batch + lists) * list_bytes
+            + fetched * of_point
+            + 3 * batch * found
+        )
+    memory = _searched(job) + kept + around
+    return Stage("neighbours, second round", work, sent, 18 * batches, memory)
+
+
+def perplexity(job: Job) -> Stage:
+    """Make each sample's own distribution over its neighbours."""
+    work = CALIBRATION.perplexity * job.neighbors / 91 * job.own
+    memory = _base(job) + job.most_own * job.neighbors * (2 * REAL + REAL)
+    return Stage("perplexity", work, memory=memory)
+
+
+def symmetrisation(job: Job) -> Stage:
+    """Send every edge to the owner of its column, twice: to count and to fill."""
+    c = CALIBRATION
+    more = c.shared_symmetrisation if job.ranks > 1 else 1
+    work = c.symmetrisation * more * job.neighbors / 91 * job.own
+    triple = 3 * REAL
+    edges = job.own * job.neighbors
+    sent = 2 * job.elsewhere * edges * triple
+    sent += job.gathered(job.points, DOUBLE)
+    sent += job.gathered(ceil(job.points / EDGE_BLOCK_ROWS), 2 * DOUBLE)
+    most = job.most_own * job.neighbors
+    memory = _base(job) + most * 2 * REAL + job.points * c.room
+    if job.ranks == 1:
+        memory += most * (c.edges * c.edge + REAL)
+    else:
+        memory += most * (c.edges * c.scattered_edge + 3 * triple / SYMMETRISATION_PARTS)
+    return Stage("symmetrisation", work, sent, 4 * SYMMETRISATION_PARTS, memory)
+
+
+def start(job: Job) -> Stage:
+    """Find principal components and give all processes the layout."""
+    c = CALIBRATION
+    sent = job.gathered(job.points, DIMS * DOUBLE)
+    sent += job.elsewhere * job.points * DIMS * REAL  # from the first to all, in the mean
+    # Covariance and mean, of the coordinates where there are many features.
+    features = job.features if job.features <= FEW_FEATURES else job.axes
+    sent += job.summed(features * features + features)
+    sent += job.elsewhere * DIMS * features * DOUBLE
+    memory = _base(job) + job.most_own * job.neighbors * 2 * REAL + job.points * c.start_room
+    return Stage("start", c.start * job.features / 20 * job.own, sent, 2 * job.ranks, memory)
+
+
+def relabelling(job: Job) -> Stage:
+    """Move points, their state and their rows of P, as if each went elsewhere, every time."""
+    c = CALIBRATION
+    edges = job.neighbors * c.edges
+    state = 8 + 4 * DIMS * REAL + REAL
+    row = 3 * REAL + 2 * REAL + edges * (REAL + 2)
+    sent = job.elsewhere * job.own * (state + row) + job.gathered(job.points, REAL)
+    sent += REAL * _foreign(job)
+    more = c.shared_relabelling if job.ranks > 1 else 1
+    times = job.relabellings
+    return Stage(
+        f"relabelling, {times} times",
+        times * more * c.relabelling * job.neighbors / 91 * job.own,
+        times * sent,
+        times * (64 + 6 * RELABELLING_PARTS),
+        _descent_memory(job),
+    )
+
+
+def descent(job: Job) -> Stage:
+    """Go through all iterations, and give all positions at the end."""
+    each = [iteration(job, number) for number in range(job.iterations)]
+    return Stage(
+        f"descent, {job.iterations} iterations",
+        sum(one.work for one in each),
+        sum(one.sent for one in each) + job.gathered(job.points, DIMS * REAL),
+        sum(one.rounds for one in each),
+        _descent_memory(job),
+    )
+
+
+def iteration(job: Job, number: int) -> Stage:
+    """Go through one iteration: halo, charges, sums; each process transforms the whole grid."""
+    c = CALIBRATION
+    nodes = grid_nodes(number)
+    work = (c.attraction * job.neighbors / 91 + c.repulsion + c.update) * job.own
+    work += c.node * nodes * log2(nodes)
+    sent = halo_bytes(job) + charges_bytes(job, number) + sums_bytes(job)
+    return Stage("descent, one iteration", work, sent, 8, _descent_memory(job))
+
+
+def mean_iteration(job: Job) -> Stage:
+    """Return what an iteration takes in the mean of all."""
+    each = [iteration(job, number) for number in range(job.iterations)]
+    count = len(each)
+    return Stage(
+        "descent, one iteration",
+        sum(one.work for one in each) / count,
+        sum(one.sent for one in each) / count,
+        sum(one.rounds for one in each) / count,
+        each[0].memory,
+    )
+
+
+def halo_bytes(job: Job) -> float:
+    """Bytes of the positions that others' edges lead to."""
+    return _foreign(job) * DIMS * REAL
+
+
+def charges_bytes(job: Job, number: int) -> float:
+    """Bytes of points that reach into others' tiles, of charged tiles, and of their counts."""
+    nodes = grid_nodes(number)
+    width = ceil(sqrt(nodes))
+    strips = ceil(width / STRIP_COLUMNS)
+    rows = max(STRIP_COLUMNS, ceil(width / MOST_TILES_IN_STRIP))
+    counts = strips * ceil(width / rows) + strips
+    points = min(CALIBRATION.border * job.cut, job.ranks - 1) * job.own
+    parts = ceil(job.own / POINTS_PER_SUM)
+    others = job.ranks - 1
+    return (
+        points * DIMS * REAL + job.elsewhere * nodes * REAL + others * (counts * 4 + parts * DOUBLE)
+    )
+
+
+def sums_bytes(job: Job) -> float:
+    """Bytes of the numbers for chunks of rows: of Z, of the step, now and then of KL."""
+    numbers = (
+        ceil(job.points / SUM_ROWS)
+        + UPDATE_NUMBERS * ceil(job.points / UPDATE_ROWS)
+        + ceil(job.points / EDGE_BLOCK_ROWS) / LOOK_EVERY
+    )
+    agreed = 1 + 1 / LOOK_EVERY  # whether to stop
+    return job.gathered(numbers, DOUBLE) + agreed * DOUBLE * (job.ranks - 1)
+
+
+def grid_nodes(number: int) -> float:
+    """Nodes of the grid in an iteration: the map's area grows when exaggeration has faded."""
+    c = CALIBRATION
+    return max(64.0**2, c.nodes * (number - c.first_wide))
+
+
+def _foreign(job: Job) -> float:
+    """Points of others that own edges lead to."""
+    share = CALIBRATION.halo * (job.points / 1e6) ** CALIBRATION.halo_exponent * job.cut
+    return min(share, job.ranks - 1) * job.own
+
+
+def _base(job: Job) -> float:
+    """Bytes of a process and its rows of the data."""
+    return CALIBRATION.process + job.most_own * job.features * REAL
+
+
+def _searched(job: Job) -> float:
+    """Bytes of the same and of what a search has of own rows."""
+    return _base(job) + job.most_own * (REAL * job.axes + DOUBLE)
+
+
+def _descent_memory(job: Job) -> float:
+    """Bytes while rows of P move: as they were, as they will be and, in parts, on their way."""
+    c = CALIBRATION
+    moving = 3 * c.scattered_edge / RELABELLING_PARTS if job.ranks > 1 else 0
+    edges = job.most_own * job.neighbors * c.edges
+    return _base(job) + edges * (c.scattered_edge + c.edge + moving) + job.points * c.room
+
+
+MakesStage = Callable[[Job], Stage]
+
+# In the order of a fit.
+STAGES: tuple[MakesStage, ...] = (
+    axes,
+    first_round,
+    second_round,
+    perplexity,
+    symmetrisation,
+    start,
+    relabelling,
+    descent,
+)
+
+
+def stages(job: Job) -> list[Stage]:
+    """Return what each stage takes."""
+    return [stage(job) for stage in STAGES]
+
+
+def total(job: Job) -> Stage:
+    """Return what the whole takes: the sum of all but memory, of which it is the peak."""
+    parts = stages(job)
+    return Stage(
+        "whole fit",
+        sum(part.work for part in parts),
+        sum(part.sent for part in parts),
+        sum(part.rounds for part in parts),
+        max(part.memory for part in parts),
+    )
+
+
+def table(job: Job) -> str:
+    """Write what a fit takes, with what was assumed."""
+    *early, last = stages(job)
+    shown = [*early, mean_iteration(job), last, total(job)]
+    rows = [("of each process", "seconds", "sent", "memory")]
+    rows += [
+        (one.name, f"{one.seconds(job):.3g}", _size(one.sent), _size(one.memory)) for one in shown
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    c = CALIBRATION
+    lines += [
+        "",
+        f"Assumed: {c.efficiency:.0%} of each core up to {c.most_cores}, {c.latency * 1e6:.0f} "
+        "microseconds a round of messages, a link of its own for each process,",
+        "float32, rows in no order, cores like those of Zen 4. Nothing was checked on more than "
+        "one machine; fetching in the second round is the least certain.",
+    ]
+    if chosen_mode("auto", job.points, job.features) == "exact":
+        lines.append("So few are searched exactly unless neighbors='approximate', as it is here.")
+    return "\n".join(lines)
+
+
+def _size(count: float) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count / 1e3:.3g} kB" if count else "0"
+
+
+def _whole(text: str) -> int:
+    """Read a whole number, 1e8 too."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not (isfinite(value) and value == int(value)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number such as 1000000 or 1e6")
+    return int(value)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the plan of a fit; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m acctsne.distributed.plan",
+        description="Predict seconds, memory and bytes of a fit that processes share.",
+    )
+    add = parser.add_argument
+    add("--points", type=_whole, required=True, help="samples, 1e8 for example")
+    add("--features", type=_whole, required=True, help="numbers of a sample")
+    add("--ranks", type=_whole, required=True, help="processes")
+    add("--cores", type=_whole, default=1, help="of each process")
+    add("--gbit", type=float, default=10.0, help="a second that a process can send")
+    add("--perplexity", type=float, default=30.0)
+    add("--iterations", type=_whole, default=CALIBRATION.iterations)
+    try:
+        job = Job(**vars(parser.parse_args(arguments)))
+    except ValueError as error:
+        parser.error(str(error))
+    print(table(job))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The plan of a shared fit, against what fits sent and held, and against the source it models."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from acctsne.distributed import plan
+from acctsne.distributed.plan import Job
+
+ROOT = Path(__file__).parent.parent
+MILLION = Job(points=1_000_000, features=20, ranks=4, iterations=260)
+LARGE = Job(points=10**8, features=50, ranks=16, cores=32, gbit=25)
+
+
+def constant(path: str, pattern: str) -> list[int]:
+    """Read numbers from the native source."""
+    found = re.search(pattern, (ROOT / "native" / path).read_text())
+    assert found, (path, pattern)
+    return [int(number) for number in re.findall(r"\d+", found[1])]
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "expected"),
+    [
+        ("include/acctsne/communicator.hpp", r"kBlockRows = (\d+)", [plan.BLOCK_ROWS]),
+        ("include/acctsne/communicator.hpp", r"kSumRows = (\d+)", [plan.SUM_ROWS]),
+        ("optimize/update.cpp", r"kPointsPerChunk = (\d+)", [plan.UPDATE_ROWS]),
+        ("kernels/attractive.hpp", r"kEdgeBlockRows = (\d+)", [plan.EDGE_BLOCK_ROWS]),
+        ("forces/shared_charges.hpp", r"kStripColumns = (\d+)", [plan.STRIP_COLUMNS]),
+        ("forces/shared_charges.cpp", r"kMostTilesInStrip = (\d+)", [plan.MOST_TILES_IN_STRIP]),
+        ("neighbors/frame.cpp", r"kEffort\{kExactAxes, (\d+)", [plan.SAMPLE_ROWS]),
+        ("affinities/exchanged_rows.cpp", r"kGroups = (\d+)", [plan.SYMMETRISATION_PARTS]),
+        ("forces/edges.cpp", r"kParts = (\d+)", [plan.RELABELLING_PARTS]),
+        ("optimize/loop.cpp", r"kRelabelAt\[\] = \{([\d, ]+)\}", list(plan.RELABELLED_AT)),
+    ],
+)
+def test_work_is_cut_as_the_native_core_cuts_it(
+    path: str, pattern: str, expected: list[int]
+) -> None:
+    assert constant(path, pattern) == expected
+
+
+def test_batches_and_sums_are_those_of_the_native_core() -> None:
+    [cells] = constant("neighbors/approximate.hpp", r"cells_at_once = (\d+)")
+    [points] = constant("neighbors/cells.hpp", r"kCellPoints = (\d+)")
+    assert cells * points == plan.BATCH_POINTS
+    [blocks] = constant("forces/shared_charges.hpp", r"kPointsPerSum = (\d+) \* kBlockRows")
+    assert blocks * plan.BLOCK_ROWS == plan.POINTS_PER_SUM
+    times, more = constant("kernels/update.hpp", r"size\(int dims\) \{ return (\d+ \* dims \+ \d+)")
+    assert times * plan.DIMS + more == plan.UPDATE_NUMBERS
+
+
+def test_bytes_of_exact_formulas_are_those_counted() -> None:
+    # timings_ of a fit of 2000 normal samples of 30 features by two processes, 250 iterations,
+    # method="fft": init_bytes_sent and sums_bytes_sent of the first and the second.
+    job = Job(points=2000, features=30, ranks=2, iterations=250)
+    assert plan.start(job).sent == pytest.approx((23928 + 39448) / 2, rel=0.01)
+    assert 250 * plan.sums_bytes(job) == pytest.approx((2080 + 50816) / 2, rel=0.01)
+
+
+def test_coordinates_are_sent_to_all_others() -> None:
+    # Twenty floats and the squared norm as a double of a quarter of the points, to three.
+    assert plan.first_round(MILLION).sent == 250_000 * (20 * 4 + 8) * 3
+
+
+def test_bytes_of_an_iteration_are_those_counted() -> None:
+    # docs/clusters.md: the mean of 260 iterations, by process.
+    assert 1.5e6 <= plan.mean_iteration(MILLION).sent <= 1.9e6
+
+
+@pytest.mark.parametrize(("iteration", "counted"), [(95, 0.52), (145, 1.07), (195, 1.61)])
+def test_charges_grow_as_counted(iteration: int, counted: float) -> None:
+    # docs/clusters.md, on the first of four processes; points near tiles are a mean of all
+    # iterations in the model, and more in the first ones.
+    assert plan.charges_bytes(MILLION, iteration) == pytest.approx(counted * 1e6, rel=0.4)
+
+
+@pytest.mark.parametrize(("ranks", "foreign"), [(16, 1.0), (32, 1.5)])
+def test_halo_grows_with_ranks_as_counted(ranks: int, foreign: float) -> None:
+    # Shares of a prototype at a million points, relative to 0.31 at four ranks.
+    share = plan.halo_bytes(replace(MILLION, ranks=ranks)) * ranks
+    assert share / (plan.halo_bytes(MILLION) * 4) == pytest.approx(foreign / 0.31, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "measured"),
+    [(1, (1670, 1422, 1990, 1115, 1737)), (4, (680, 556, 820, 506, 744))],
+)
+def test_memory_is_that_measured(ranks: int, measured: tuple[int, ...]) -> None:
+    # docs/clusters.md, MB: search, conditional probabilities, P, start, descent.
+    job = replace(MILLION, ranks=ranks)
+    search = max(plan.first_round(job).memory, plan.second_round(job).memory)
+    others = (plan.perplexity, plan.symmetrisation, plan.start, plan.descent)
+    predicted = [search, *(stage(job).memory for stage in others)]
+    assert predicted == pytest.approx([1e6 * one for one in measured], rel=0.15)
+    assert plan.total(job).memory == pytest.approx(1e6 * max(measured), rel=0.15)
+
+
+def test_one_process_sends_nothing() -> None:
+    assert plan.total(replace(LARGE, ranks=1)).sent == 0
+
+
+def test_memory_falls_with_ranks() -> None:
+    peaks = [plan.total(replace(LARGE, ranks=2**i)).memory for i in range(1, 8)]
+    assert peaks == sorted(peaks, reverse=True)
+    assert len(set(peaks)) == len(peaks)
+
+
+@pytest.mark.parametrize("stage", plan.STAGES, ids=lambda stage: stage.__name__)
+def test_a_faster_network_or_more_cores_are_never_slower(stage: plan.MakesStage) -> None:
+    for name, values in {"gbit": (1, 10, 25, 100), "cores": (1, 2, 3, 8, 32, 64)}.items():
+        jobs = [replace(LARGE, **{name: value}) for value in values]
+        seconds = [stage(job).seconds(job) for job in jobs]
+        assert seconds == sorted(seconds, reverse=True)
+
+
+def test_the_whole_is_the_sum_of_its_stages() -> None:
+    seconds = sum(stage.seconds(LARGE) for stage in plan.stages(LARGE))
+    assert plan.total(LARGE).seconds(LARGE) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("points", "1", "points is 1; it must be at least 2"),
+        ("points", "1e10", "acctsne can name at most 2147483647"),
+        ("points", "1.5", "'1.5' is not a whole number"),
+        ("points", "inf", "'inf' is not a whole number"),
+        ("points", "many", "'many' is not a whole number"),
+        ("features", "0", "features is 0; it must be at least 1"),
+        ("ranks", "0", "ranks is 0; it must be at least 1"),
+        ("cores", "-1", "cores is -1; it must be at least 1"),
+        ("iterations", "0", "iterations is 0; it must be at least 1"),
+        ("gbit", "0", "gbit is 0; it must be a number above 0"),
+        ("gbit", "nan", "gbit is nan; it must be a number above 0"),
+        ("perplexity", "1e9", "less than the 100000000 points"),
+    ],
+)
+def test_bad_arguments_are_refused(
+    option: str, value: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"points": "1e8", "features": "50", "ranks": "16", option: value}
+    with pytest.raises(SystemExit) as stopped:
+        plan.main([f"--{name}={text}" for name, text in given.items()])
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_page_shows_what_the_program_prints() -> None:
+    page = (ROOT / "docs" / "clusters.md").read_text()
+    found = re.search(r"^python (-m acctsne\.distributed\.plan .*)\n```\n+```text\n", page, re.M)
+    assert found
+    # Without mpi4py: it must not be needed.
+    blocked = "import runpy, sys; sys.modules['mpi4py'] = None; sys.argv = {}; {}"
+    words = found[1].split()[1:]
+    run = f"runpy.run_module({words[0]!r}, run_name='__main__')"
+    command = [sys.executable, "-W", "error", "-c", blocked.format(words, run)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert page[found.end() :].startswith(ended.stdout + "```\n")
