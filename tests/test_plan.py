@@ -34,6 +34,7 @@ def constant(path: str, pattern: str) -> list[int]:
         ("forces/shared_charges.cpp", r"kMostTilesInStrip = (\d+)", [plan.MOST_TILES_IN_STRIP]),
         ("neighbors/frame.cpp", r"kEffort\{kExactAxes, (\d+)", [plan.SAMPLE_ROWS]),
         ("affinities/exchanged_rows.cpp", r"kGroups = (\d+)", [plan.SYMMETRISATION_PARTS]),
+        ("affinities/symmetrize.cpp", r"kParts = (\d+)", [plan.TRANSPOSED_PARTS]),
         ("forces/edges.cpp", r"kParts = (\d+)", [plan.RELABELLING_PARTS]),
         ("optimize/loop.cpp", r"kRelabelAt\[\] = \{([\d, ]+)\}", list(plan.RELABELLED_AT)),
     ],

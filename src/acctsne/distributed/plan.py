@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, isfinite, log2, sqrt
+from math import ceil, exp, isfinite, log, log2, sqrt
 
 from acctsne._core import APPROXIMATE_AXES, FEW_FEATURES
 from acctsne.neighbors.euclidean import RECALL_SAMPLE, chosen_mode
@@ -35,6 +35,7 @@ MOST_TILES_IN_STRIP = 32
 BATCH_POINTS = 64 * 256  # whose surroundings are fetched together in the second round
 RELABELLED_AT = (0, 50, 200, 500)
 SYMMETRISATION_PARTS = 32  # in which edges of the transposed matrix come
+TRANSPOSED_PARTS = 16  # in which one process transposes them
 RELABELLING_PARTS = 16  # in which rows of P move
 
 MOST_POINTS = 2**31 - 1  # that 32 bits can name
@@ -82,7 +83,8 @@ class Calibration:
 
     # Counted in the arrays of the code: the same from the start on.
     room: float = 108.0
-    # Edges of a row of P for each neighbour; bytes of one before and after relabelling.
+    # Edges of a row of P for each neighbour, of a million samples; bytes of one whose column takes
+    # 32 bits, as most do before points are relabelled, and of one afterwards.
     edges: float = 1.5
     scattered_edge: float = 6.0
     edge: float = 4.2
@@ -251,7 +253,7 @@ def second_round(job: Job) -> Stage:
     laid_out = ceil((job.axes + 1) / 16) * 16 * REAL
     kept = job.most_own * (found + list_bytes)
     if job.ranks == 1:
-        around = job.points * (REAL + laid_out)
+        around: float = job.points * (REAL + laid_out)
     else:
         # Every list twice, when it is sent; coordinates also as they leave and as they arrive.
         of_point = row_bytes + laid_out + 2 * REAL * (job.axes + 1)
@@ -283,11 +285,12 @@ def symmetrisation(job: Job) -> Stage:
     sent += job.gathered(job.points, DOUBLE)
     sent += job.gathered(ceil(job.points / EDGE_BLOCK_ROWS), 2 * DOUBLE)
     most = job.most_own * job.neighbors
-    memory = _base(job) + most * 2 * REAL + job.points * c.room
-    if job.ranks == 1:
-        memory += most * (c.edges * c.edge + REAL)
-    else:
-        memory += most * (c.edges * c.scattered_edge + 3 * triple / SYMMETRISATION_PARTS)
+    # One process transposes a part of its edges at a time. Several have a part three times: as it
+    # leaves, as it arrives and sorted.
+    transposed = (2 * REAL + 2) / TRANSPOSED_PARTS
+    part = transposed if job.ranks == 1 else 3 * triple / SYMMETRISATION_PARTS
+    edges_memory = most * (2 * REAL + c.edges * c.scattered_edge + part)
+    memory = _base(job) + edges_memory + job.points * c.room
     return Stage("symmetrisation", work, sent, 4 * SYMMETRISATION_PARTS, memory)
 
 
@@ -397,7 +400,8 @@ def grid_nodes(number: int) -> float:
 
 def _foreign(job: Job) -> float:
     """Points of others that own edges lead to."""
-    share = CALIBRATION.halo * (job.points / 1e6) ** CALIBRATION.halo_exponent * job.cut
+    c = CALIBRATION
+    share = c.halo * exp(c.halo_exponent * log(job.points / 1e6)) * job.cut
     return min(share, job.ranks - 1) * job.own
 
 
