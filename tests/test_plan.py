@@ -119,6 +119,18 @@ def test_a_faster_network_or_more_cores_are_never_slower(stage: plan.MakesStage)
         assert seconds == sorted(seconds, reverse=True)
 
 
+def test_many_cores_are_worth_less_and_too_many_nothing() -> None:
+    cores = {count: replace(LARGE, cores=count).busy_cores for count in (1, 2, 32, 64)}
+    assert cores == pytest.approx({1: 1, 2: 2, 32: 0.7 * 32, 64: 0.7 * 32})
+
+
+@pytest.mark.parametrize(("ranks", "cores", "measured"), [(1, 2, 52.5), (2, 1, 67.2)])
+def test_seconds_are_those_measured(ranks: int, cores: int, measured: float) -> None:
+    # docs/clusters.md, 300 iterations on one machine.
+    job = replace(MILLION, ranks=ranks, cores=cores, gbit=100, iterations=300)
+    assert plan.total(job).seconds(job) == pytest.approx(measured, rel=0.25)
+
+
 def test_the_whole_is_the_sum_of_its_stages() -> None:
     seconds = sum(stage.seconds(LARGE) for stage in plan.stages(LARGE))
     assert plan.total(LARGE).seconds(LARGE) == pytest.approx(seconds)
