@@ -38,10 +38,10 @@ native-test: $(VENV)/ready
 	cmake --preset native > build-native.log 2>&1 || { cat build-native.log; rm -f build-native.log; exit 1; }
 	@rm -f build-native.log
 	cmake --build build/native
-	ctest --test-dir build/native --output-on-failure
+	ctest --test-dir build/native --output-on-failure --parallel 2
 
 python-test: build/installed $(VENV)/ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 lint: $(VENV)/ready
 	ruff check .

@@ -69,7 +69,7 @@ class TestSamplesOfTheMap:
         {"method": "fft"},
         {"metric": "cosine"},
         {"metric": "manhattan"},
-        {"metric": lambda a, b: np.abs(a - b).max()},
+        pytest.param({"metric": lambda a, b: np.abs(a - b).max()}, id="function"),
     ], ids=str)  # fmt: skip
     def test_go_where_they_are(self, X: Array, parameters: dict[str, Any]) -> None:
         X = X[:150]
