@@ -1,6 +1,7 @@
 """How steps and whole fits gain by more cores: measured here, and predicted beyond."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,81 +70,93 @@ def text(store: Store, plan: Plan) -> str:
 
 
 # What benchmarks/simulate.py writes: a list of {"data": name, "steps": {step: {cores: seconds}},
-# "measured": {step: {cores: seconds}}}.
+# "measured": {step: {cores: seconds}}, "whole_fit" and "measured_whole_fit": {cores: seconds}}.
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds of a step, or of the whole fit, by number of cores."""
+
+    step: str
+    seconds: dict[str, float]
+    measured: dict[str, float]
+
+    @property
+    def miss(self) -> float | None:
+        """By how much it misses what was measured, relatively; None if nothing was."""
+        misses = [
+            self.seconds[cores] / seconds - 1
+            for cores, seconds in self.measured.items()
+            if cores != "1" and seconds and cores in self.seconds
+        ]
+        return max(misses, key=abs, default=None)
+
+    @property
+    def holds(self) -> bool:
+        return self.miss is not None and abs(self.miss) <= TOLERATED
+
+    def speedup(self, cores: str) -> float | None:
+        return self.seconds["1"] / self.seconds[cores] if self.seconds.get(cores) else None
 
 
-def predictions(store: Store) -> list[dict[str, Any]]:
+def predictions(store: Store) -> dict[str, list[Prediction]]:
+    """Read what is predicted, by data."""
     path = store.folder.parent / "scaling-prediction.json"
-    found: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    entries: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    found = {}
+    for entry in entries:
+        steps = {**entry["steps"], "whole fit": entry.get("whole_fit", {})}
+        measured = {**entry["measured"], "whole fit": entry.get("measured_whole_fit", {})}
+        found[entry["data"]] = [
+            Prediction(step, seconds, measured.get(step, {}))
+            for step, seconds in steps.items()
+            if seconds
+        ]
     return found
-
-
-def misses(prediction: dict[str, Any]) -> dict[str, float]:
-    """Return by how much the prediction misses what was measured, for each step."""
-    found: dict[str, float] = {}
-    for step, measured in prediction["measured"].items():
-        for cores, seconds in measured.items():
-            if cores != "1" and seconds and cores in prediction["steps"].get(step, {}):
-                miss = prediction["steps"][step][cores] / seconds - 1
-                found[step] = max(found.get(step, 0.0), miss, key=abs)
-    return found
-
-
-def trusted(prediction: dict[str, Any]) -> bool:
-    off = misses(prediction)
-    return bool(off) and all(abs(miss) <= TOLERATED for miss in off.values())
 
 
 def predicted(store: Store) -> list[str]:
-    """Tell what is predicted for more cores, if the prediction holds for those at hand."""
+    """Tell what is predicted for more cores, of steps whose prediction holds for those at hand."""
     parts = []
-    for prediction in predictions(store):
-        off = misses(prediction)
-        title = f"**Predicted**, {prediction['data']}"
-        told = ", ".join(f"{ALL_STEPS.get(step, step)} {miss:+.0%}" for step, miss in off.items())
-        if not trusted(prediction):
-            told = told or "nothing was measured"
-            parts.append(
-                f"{title}: the simulation misses what was measured here by more than "
-                f"{TOLERATED:.0%} ({told}), so its figures for more cores are not shown."
-            )
-            continue
+    for data, steps in predictions(store).items():
         lines = []
-        for step, seconds in prediction["steps"].items():
-            speedups = (
-                seconds["1"] / seconds[cores] if seconds.get(cores) else None
-                for cores in SHOWN_CORES
-            )
-            lines.append([ALL_STEPS.get(step, step), *(number(s, ".1f") for s in speedups)])
-        header = ["step", *(f"{cores} cores" for cores in SHOWN_CORES)]
+        for step in steps:
+            speedups = [step.speedup(cores) if step.holds else None for cores in SHOWN_CORES]
+            miss = "-" if step.miss is None else f"{step.miss:+.0%}"
+            lines.append([step.step, miss, *(number(speedup, ".1f") for speedup in speedups)])
         parts.append(
-            f"{title}: times faster than on one thread, by a replay of chunk times recorded on one "
-            "thread with the native loop's scheduling rule and measured costs of waking, waiting "
-            f"and memory. Against what was measured here: {told}."
+            f"**Predicted**, {data}: times faster than on one thread, by a replay of chunk times "
+            "recorded on one thread with the native loop's scheduling rule and measured costs of "
+            "waking, waiting and memory. A step whose prediction misses what was measured here by "
+            f"more than {TOLERATED:.0%} has no figures."
         )
+        header = ["step", "against measured", *(f"{cores} cores" for cores in SHOWN_CORES)]
         parts.append(table(header, lines))
     return parts or [f"Predicted for more cores: {NOT_YET} (`benchmarks/simulate.py`)."]
 
 
+def holding(store: Store) -> dict[str, list[Prediction]]:
+    """Leave out what does not hold."""
+    held = {data: [s for s in steps if s.holds] for data, steps in predictions(store).items()}
+    return {data: steps for data, steps in held.items() if steps}
+
+
 def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
-    shown = [prediction for prediction in predictions(store) if trusted(prediction)]
-    width = 4.2 * len(shown)
+    shown = holding(store)
+    width = 4.8 * len(shown)
     figure, grid = plt.subplots(
-        1, len(shown), figsize=(width, 3.6), squeeze=False, layout="constrained"
+        1, len(shown), figsize=(width, 4.2), squeeze=False, layout="constrained"
     )
-    for axes, prediction in zip(grid.flat, shown, strict=True):
-        for step, seconds in prediction["steps"].items():
-            cores = sorted(seconds, key=int)
-            speedups = [seconds["1"] / seconds[n] if seconds[n] else 1.0 for n in cores]
-            counts = [int(n) for n in cores]
-            axes.loglog(counts, speedups, ".-", label=ALL_STEPS.get(step, step))
-            measured = prediction["measured"].get(step, {})
-            for n, taken in measured.items():
-                if n != "1" and taken:
-                    axes.plot(int(n), measured["1"] / taken, "kx", ms=5)
-        axes.plot(counts, counts, ":", color="#888888")
-        axes.set(xlabel="cores", ylabel="times faster than one", title=prediction["data"])
-        axes.set_xticks(counts, [str(n) for n in counts])
+    for axes, (data, steps) in zip(grid.flat, shown.items(), strict=True):
+        ticks = sorted({int(cores) for step in steps for cores in step.seconds})
+        for step in steps:
+            counts = sorted(step.seconds, key=int)
+            speedups = [step.speedup(cores) or 1.0 for cores in counts]
+            axes.loglog([int(cores) for cores in counts], speedups, ".-", label=step.step)
+            for cores, seconds in step.measured.items():
+                if cores != "1" and seconds:
+                    axes.plot(int(cores), step.measured["1"] / seconds, "kx", ms=5)
+        axes.plot(ticks, ticks, ":", color="#888888")
+        axes.set(xlabel="cores", ylabel="times faster than one", title=data)
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
         axes.legend(fontsize=7, frameon=False)
     figure.savefig(path, dpi=110)
@@ -159,7 +172,7 @@ TABLE = Table(
         Figure(
             "scaling",
             "Predicted speedup by number of cores, step by step; crosses are measured",
-            lambda store, plan: any(map(trusted, predictions(store))),
+            lambda store, plan: bool(holding(store)),
             draw,
         ),
     ),
