@@ -1,6 +1,6 @@
 """The frame of the neighbour search and principal components, against NumPy's products.
 
-    python benchmarks/frame.py --datasets mnist,fashion,cifar10 --rounds 5
+    python benchmarks/frame.py --datasets mnist,fashion_mnist,cifar10 --rounds 5
 
 Milliseconds of each part, medians of rounds: the frame, the projection of all rows on its axes,
 principal components within them; and, alternating, the same projection by NumPy's BLAS.
@@ -8,9 +8,9 @@ principal components within them; and, alternating, the same projection by NumPy
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from acctsne.runtime.threads import available_cores, limited_libraries
 from datasets import load
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return milliseconds and result."""
+@contextmanager
+def clock(milliseconds: list[float]) -> Iterator[None]:
+    """Append how long the block took."""
     start = time.perf_counter()
-    result = call()
-    return 1000 * (time.perf_counter() - start), result
+    yield
+    milliseconds.append(1000 * (time.perf_counter() - start))
 
 
 def main() -> None:
@@ -37,21 +38,18 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.datasets.split(","):
         X = np.ascontiguousarray(load(name).X, dtype=np.float32)
-        rounds = []
+        rounds: list[list[float]] = []
         for _ in range(options.rounds):
-            found, frame = timed(lambda X=X: find_frame(X, options.neighbors, options.threads))
-            placed, projection = timed(lambda X=X, f=frame: f.project(X, options.threads))
-            components, _ = timed(
-                lambda p=projection, f=frame: principal_components(
-                    p.coordinates, 2, options.threads, f.axes
-                )
-            )
+            rounds.append([])
+            with clock(rounds[-1]):
+                frame = find_frame(X, options.neighbors, options.threads)
+            with clock(rounds[-1]):
+                projection = frame.project(X, options.threads)
+            with clock(rounds[-1]):
+                principal_components(projection.coordinates, 2, options.threads, frame.axes)
             axes = np.eye(X.shape[1], dtype=np.float32) if frame.axes is None else frame.axes
-            with limited_libraries(options.threads):
-                by_blas, _ = timed(
-                    lambda X=X, f=frame, axes=axes: (X - f.center.astype(np.float32)) @ axes
-                )
-            rounds.append((found, placed, components, by_blas))
+            with limited_libraries(options.threads), clock(rounds[-1]):
+                (X - frame.center.astype(np.float32)) @ axes
         frame_ms, projection_ms, components_ms, blas_ms = (
             median(column) for column in zip(*rounds, strict=True)
         )
