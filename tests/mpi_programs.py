@@ -128,7 +128,8 @@ def bytes_read() -> int:
 
 def files() -> None:
     """Each process reads its rows, and hardly more, whatever the format."""
-    X = np.random.default_rng(0).normal(size=(N_SAMPLES, 50))
+    # Pages of a mapped file come to memory by up to two MB, at both ends of what is read.
+    X = np.random.default_rng(0).normal(size=(N_SAMPLES, 250))
     processes = Processes()
     own = processes.own_rows(len(X))
     share_rows(X[:1], processes)  # imports what it needs
