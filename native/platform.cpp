@@ -2,6 +2,10 @@
 // not there on every system.
 #include "acctsne/platform.hpp"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -93,6 +97,19 @@ void relax_cpu() {
   __asm__ volatile("isb" ::: "memory");
 #else
   std::this_thread::yield();
+#endif
+}
+
+void discard_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) {
+#if defined(__linux__)
+  // Whole pages only: what is beside them belongs to others.
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto start = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t first = (start + page - 1) / page * page;
+  const std::uintptr_t last = (start + bytes) / page * page;
+  if (first < last) {
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
 #endif
 }
 

@@ -5,6 +5,7 @@
 // what would crash.
 #pragma once
 
+#include "acctsne/large_array.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/require.hpp"
 #include "acctsne/types.hpp"
@@ -51,24 +52,11 @@ nb::ndarray<nb::numpy, T> to_numpy(std::span<const T> values, std::vector<std::s
   return to_numpy(std::vector<T>(values.begin(), values.end()), std::move(shape));
 }
 
-// An array that a parallel loop fills. It is not cleared, so that its pages are touched first by
-// the threads that do.
 template <typename T>
-class Unfilled {
-public:
-  explicit Unfilled(std::size_t size) : values_(new T[size]) {}
-  T* data() { return values_.get(); }
-  T* release() { return values_.release(); }
-
-private:
-  std::unique_ptr<T[]> values_;
-};
-
-template <typename T>
-nb::ndarray<nb::numpy, T> to_numpy(Unfilled<T>&& values, std::vector<std::size_t> shape) {
-  T* held = values.release();
-  nb::capsule owner(held, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return nb::ndarray<nb::numpy, T>(held, shape.size(), shape.data(), owner);
+nb::ndarray<nb::numpy, T> to_numpy(LargeArray<T>&& values, std::vector<std::size_t> shape) {
+  auto* held = new LargeArray<T>(std::move(values));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<LargeArray<T>*>(p); });
+  return nb::ndarray<nb::numpy, T>(held->get(), shape.size(), shape.data(), owner);
 }
 
 // Asked by the thread team every 50 ms: takes the interpreter lock, handles signals, reports

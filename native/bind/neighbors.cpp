@@ -31,12 +31,12 @@ nb::tuple run_search(const PointSet<Data>& points, Size queries, Size k, int thr
   const Rows own = rows_of(processes.rank(), processes.size(), queries);
   const auto rows = static_cast<std::size_t>(own.end - own.begin);
   const auto stored = rows * static_cast<std::size_t>(k);
-  Unfilled<PointId> indices(stored);
-  Unfilled<Real> distances(stored);
+  LargeArray<PointId> indices = make_large_array<PointId>(stored, threads);
+  LargeArray<Real> distances = make_large_array<Real>(stored, threads);
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const NeighborsRequest<Data, Real> request{points,           k,     indices.data(),
-                                             distances.data(), &done, &processes};
+  const NeighborsRequest<Data, Real> request{points,          k,     indices.get(),
+                                             distances.get(), &done, &processes};
   run_native(threads, poll, [&](ThreadTeam& team) { search(request, team); });
   const std::vector<std::size_t> shape{rows, static_cast<std::size_t>(k)};
   return nb::make_tuple(to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape));

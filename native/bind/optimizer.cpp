@@ -140,6 +140,13 @@ public:
 
   double kl_of_one_place() const { return optimizer_->kl_of_one_place(); }
 
+  double disorder(int threads) {
+    const Exclusive alone(owner_, Exclusive::Nested::refused);
+    double found = 0;
+    run_native(threads, [&](ThreadTeam& team) { found = optimizer_->disorder(team); });
+    return found;
+  }
+
   nb::tuple forces(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::allowed);
     run_native(threads, [&](ThreadTeam& team) { optimizer_->evaluate(team); });
@@ -328,6 +335,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("run", &Bound::run, "phase"_a, "callback"_a.none(), "progress"_a.none(), "threads"_a)
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
       .def_prop_ro("kl_of_one_place", &Bound::kl_of_one_place)
+      .def("disorder", &Bound::disorder, "threads"_a)
       .def("forces", &Bound::forces, "threads"_a)
       .def("reset_momentum", &Bound::reset_momentum)
       .def("hold", &Bound::hold, "fixed"_a.noconvert().none())

@@ -19,12 +19,13 @@ class ConditionalArrays {
 public:
   template <typename Body>
   ConditionalArrays(Input2<Real> squared_distances, int threads, Body&& body)
-      : conditional_(squared_distances.size()), perplexities_(squared_distances.shape(0)),
+      : conditional_(make_large_array<Real>(squared_distances.size(), threads)),
+        perplexities_(squared_distances.shape(0)),
         shape_{squared_distances.shape(0), squared_distances.shape(1)} {
     require(shape_[1] >= 1, "at least one neighbour is needed");
     run_native(threads, [&](ThreadTeam& team) {
       body(ConditionalRows<Real>{squared_distances.data(), static_cast<Size>(shape_[0]),
-                                 static_cast<Size>(shape_[1]), conditional_.data(),
+                                 static_cast<Size>(shape_[1]), conditional_.get(),
                                  perplexities_.data()},
            team);
     });
@@ -34,7 +35,7 @@ public:
   auto perplexities() { return to_numpy(std::move(perplexities_), {shape_[0]}); }
 
 private:
-  Unfilled<Real> conditional_;
+  LargeArray<Real> conditional_;
   std::vector<double> perplexities_;
   std::vector<std::size_t> shape_;
 };

@@ -102,7 +102,7 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
 
   const auto to_half = half ? kernel.to_half : nullptr;
   half_scale_ = to_half == nullptr ? Real(0) : half_scale(largest);
-  next.make_room(to_half != nullptr ? sizeof(std::uint16_t) : sizeof(Real));
+  next.make_room(to_half != nullptr ? sizeof(std::uint16_t) : sizeof(Real), team.size());
   std::vector<std::vector<std::uint16_t>> halves(rows.size());
   P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
     Row<Real>& row = rows[static_cast<std::size_t>(worker)];
@@ -162,7 +162,7 @@ typename Edges<Real>::Store Edges<Real>::relabelled(const std::vector<PointId>& 
     join_parts(i, label, row.columns);
     next.count_row(to, row.columns);
   });
-  next.make_room(sizeof(Value));
+  next.make_room(sizeof(Value), team.size());
   for_rows([&](Size i, Size to, Row<Value>& row) {
     merge_parts(i, label, row);
     next.put_row(to, row.columns, row.values.data());
@@ -212,7 +212,7 @@ typename Edges<Real>::Store Edges<Real>::exchanged(const std::vector<PointId>& l
   for (const Count& count : deliver(*processes_, counts, ends)) {
     next.set_counts(count.point, count.near_edges, count.far_edges);
   }
-  next.make_room(sizeof(Value));
+  next.make_room(sizeof(Value), team.size());
   // So that what is on its way takes little memory beside the edges themselves.
   constexpr Size kParts = 16;
   const Size points = mine.end - mine.begin;
@@ -406,19 +406,19 @@ void Edges<Real>::Store::put_row(Size i, std::span<const PointId> columns, const
 }
 
 template <typename Real>
-void Edges<Real>::Store::make_room(std::size_t value_bytes) {
-  near.make_room(value_bytes);
-  far.make_room(value_bytes);
+void Edges<Real>::Store::make_room(std::size_t value_bytes, int threads) {
+  near.make_room(value_bytes, threads);
+  far.make_room(value_bytes, threads);
 }
 
 template <typename Real>
 template <typename Column>
-void Edges<Real>::Part<Column>::make_room(std::size_t value_bytes) {
+void Edges<Real>::Part<Column>::make_room(std::size_t value_bytes, int threads) {
   std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
   const auto edges = static_cast<std::size_t>(offsets.back());
   // Not cleared: every row is written.
-  columns.reset(new Column[edges]);
-  values.reset(new std::byte[edges * value_bytes]);
+  columns = make_large_array<Column>(edges, threads);
+  values = make_large_array<std::byte>(edges * value_bytes, threads);
 }
 
 template <typename Real>

@@ -4,13 +4,13 @@
 #pragma once
 
 #include "acctsne/communicator.hpp"
+#include "acctsne/large_array.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "affinities/joint_rows.hpp"
 #include "kernels/attractive.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -41,12 +41,12 @@ private:
   template <typename Column>
   struct Part {
     std::vector<EdgeId> offsets;
-    std::unique_ptr<Column[]> columns;
-    std::unique_ptr<std::byte[]> values; // of Real, or halves
+    LargeArray<Column> columns;
+    LargeArray<std::byte> values; // of Real, or halves
 
     explicit Part(Size rows) : offsets(static_cast<std::size_t>(rows) + 1, 0) {}
     // For the edges of all rows, of which offsets[i + 1] has the number in row i.
-    void make_room(std::size_t value_bytes);
+    void make_room(std::size_t value_bytes, int threads);
     template <typename Value>
     Value* values_of() const {
       return reinterpret_cast<Value*>(values.get());
@@ -60,7 +60,7 @@ private:
     Size rows() const { return static_cast<Size>(near.offsets.size()) - 1; }
     void count_row(Size i, std::span<const PointId> columns);
     void set_counts(Size i, EdgeId near_edges, EdgeId far_edges);
-    void make_room(std::size_t value_bytes);
+    void make_room(std::size_t value_bytes, int threads);
     template <typename Value>
     void put_row(Size i, std::span<const PointId> columns, const Value* values);
   };

@@ -15,6 +15,7 @@
 // points that they name.
 #include "neighbors/approximate.hpp"
 
+#include "acctsne/large_array.hpp"
 #include "kernels/dispatch.hpp"
 #include "neighbors/cell_search.hpp"
 #include "neighbors/fetched_points.hpp"
@@ -161,8 +162,8 @@ private:
 
   void visit_cells(ThreadTeam& team) {
     const Rows places = found_rows_.places();
-    first_found_.reset(
-        new PointId[static_cast<std::size_t>((places.end - places.begin) * found_first_)]);
+    first_found_ = make_large_array<PointId>(
+        static_cast<std::size_t>((places.end - places.begin) * found_first_), team.size());
     const CellPanels panels(cells_, projection_.get(), team);
     projection_.release();
     const CellProbe probe(cells_, panels, has_residuals(), found_first_, effort_.cells,
@@ -181,8 +182,8 @@ private:
   // Slots are places.
   void visit_all_neighbors(ThreadTeam& team) {
     const Size length = points_.coordinate_row();
-    const std::unique_ptr<float[]> coordinates(
-        new float[static_cast<std::size_t>(all_rows_ * length)]);
+    const LargeArray<float> coordinates =
+        make_large_array<float>(static_cast<std::size_t>(all_rows_ * length), team.size());
     parallel_for(team, all_rows_, kCellPoints, [&](Size begin, Size end) {
       for (Size place = begin; place < end; ++place) {
         points_.lay_out_coordinates(cells_.row(place), coordinates.get() + place * length, length);
@@ -341,7 +342,7 @@ private:
   Size found_first_; // neighbours of each point in the first round
   const DistanceKernels<Data>& kernel_;
   const DistanceKernels<float>& kernel_of_coordinates_ = kernels().distances.f32;
-  std::unique_ptr<PointId[]> first_found_; // of the points of own cells
+  LargeArray<PointId> first_found_; // of the points of own cells
   std::vector<Scratch> scratch_;
 };
 

@@ -25,7 +25,7 @@ FilterPanels::FilterPanels(const Cells& cells, const Projection& projection, Thr
       // Each coordinate is off by half a unit at most, so a product of points by no more than
       // sqrt(dims) / 2 units times the other's norm, for both.
       slack_(cells.slack() + 1.01 * std::sqrt(static_cast<double>(dims_)) / kUnits),
-      values_(new std::int16_t[static_cast<std::size_t>(cells.count() * kCellPoints * dims_)]()),
+      values_(new std::int16_t[static_cast<std::size_t>(cells.count() * kCellPoints * dims_)]),
       units_(static_cast<std::size_t>(cells.count() * kCellPoints), 0.0f),
       // Infinite where there is no point, which keeps it out of every result.
       norms_(units_.size(), std::numeric_limits<float>::infinity()),
@@ -59,6 +59,8 @@ void FilterPanels::set_query(Size place, const std::int16_t* coordinates, Filter
 }
 
 void FilterPanels::pack(const Cells& cells, const Projection& projection, Size cell) {
+  std::int16_t* values = values_.get() + cell * kCellPoints * dims_;
+  std::fill(values, values + kCellPoints * dims_, std::int16_t{0});
   for (Size place = cells.begin(cell); place < cells.end(cell); ++place) {
     const Size first = place / width_ * width_;
     const Size lane = place - first;

@@ -15,7 +15,8 @@ constexpr Size kStages[kMostStages - 1] = {16, 32, 64};
 
 CellPanels::CellPanels(const Cells& cells, const Projection& projection, ThreadTeam& team)
     : dims_(projection.dims), width_(kernels().search.panel_points), stages_(kStages, dims_),
-      values_(new float[static_cast<std::size_t>(cells.count() * kCellPoints * dims_)]),
+      values_(make_large_array<float>(static_cast<std::size_t>(cells.count() * kCellPoints * dims_),
+                                      team.size())),
       residuals_(static_cast<std::size_t>(cells.count() * kCellPoints), 0.0f) {
   team.for_chunks(cells.count(), [&](Size cell, int) { pack(cells, projection, cell); });
 }

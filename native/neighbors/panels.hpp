@@ -1,10 +1,10 @@
 // The points of the approximate search in the order of their cells, packed for the tile kernel.
 #pragma once
 
+#include "acctsne/large_array.hpp"
 #include "kernels/search.hpp"
 #include "neighbors/cells.hpp"
 
-#include <memory>
 #include <vector>
 
 namespace acctsne {
@@ -28,7 +28,7 @@ private:
   Size dims_;
   Size width_;
   TileStages stages_;
-  std::unique_ptr<float[]> values_;
+  LargeArray<float> values_;
   std::vector<float> residuals_;
 };
 

@@ -183,6 +183,31 @@ public:
     return edges_.negative_entropy() + std::log(std::max(n * (n - 1), 1.0));
   }
 
+  double disorder(ThreadTeam& team) override {
+    evaluate(team);
+    const auto dims = static_cast<Size>(layout_.dims);
+    sums_.start(layout_.size(), kSumRows, 2);
+    parallel_for(team, own_, kSumRows, [&](Size begin, Size end) {
+      double* sums = sums_.of_row(begin);
+      for (Size c = begin * dims; c < end * dims; ++c) {
+        const auto at = static_cast<std::size_t>(c);
+        const auto mean = static_cast<double>(layout_.mean[static_cast<std::size_t>(c % dims)]);
+        const double from_mean = static_cast<double>(layout_.points[at]) - mean;
+        sums[0] += static_cast<double>(forces_.attractive[at]) * from_mean;
+        sums[1] += from_mean * from_mean;
+      }
+    });
+    gather_sums();
+    double work = 0;
+    double spread = 0;
+    sums_.for_chunks([&](const double* sums) {
+      work += sums[0];
+      spread += sums[1];
+    });
+    const double unit = output_kernel_.gradient_scale() / output_kernel_.unit();
+    return spread > 0 ? unit * work * static_cast<double>(layout_.size()) / spread : 1.0;
+  }
+
   std::vector<Real> points() override {
     learn_all_positions();
     return times(output_kernel_.unit(), in_row_order(layout_, layout_.points));

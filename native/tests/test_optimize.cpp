@@ -152,6 +152,41 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
   });
 }
 
+TEST(disorder_is_the_work_of_the_attraction) {
+  constexpr Size kCount = 3000;
+  const Csr<double> P = make_joint<double>(kCount, 8);
+  for (const OutputKernel& output_kernel : kOutputKernels) {
+    for (const int dims : kSomeDims) {
+      std::vector<double> points = start_positions<double>(kCount, dims, 1.5);
+      for (std::size_t c = 0; c < points.size(); c += at(dims)) {
+        points[c] += 3; // its mean is elsewhere
+      }
+      const auto optimizer =
+          make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, output_kernel});
+      for (const int threads : {1, 3}) {
+        ThreadTeam team(threads);
+        const double found = optimizer->disorder(team);
+        std::vector<double> mean(at(dims), 0);
+        for (std::size_t c = 0; c < points.size(); ++c) {
+          mean[c % at(dims)] += points[c] / kCount;
+        }
+        const std::vector<double> attractive = optimizer->attractive();
+        double work = 0;
+        double spread = 0;
+        for (std::size_t c = 0; c < points.size(); ++c) {
+          const double from_mean = points[c] - mean[c % at(dims)];
+          work += attractive[c] * from_mean;
+          spread += from_mean * from_mean / kCount;
+        }
+        CHECK_NEAR(found, work / spread, 1e-9);
+      }
+    }
+  }
+  const std::vector<double> one_place(at(2 * kCount), 1.0);
+  ThreadTeam team(2);
+  CHECK_EQUAL(make_optimizer(P.view(), one_place.data(), 2, {})->disorder(team), 1.0);
+}
+
 TEST(a_run_follows_the_rule) {
   // Twenty iterations written out from the definitions, with exaggeration that fades, a clipped
   // step, a mean that moves, and momentum that is given or adapts itself.

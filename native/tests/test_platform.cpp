@@ -1,12 +1,18 @@
 // Which levels a CPU runs: by words of CPUs that are not here, and by what Linux says of this one.
+// Memory that is returned to the system.
+#include "acctsne/large_array.hpp"
 #include "acctsne/platform.hpp"
 
 #include "check.hpp"
+#include "data.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <initializer_list>
+#include <limits>
 #include <set>
 #include <sstream>
+#include <vector>
 
 using namespace acctsne;
 
@@ -80,6 +86,44 @@ TEST(this_cpu_is_what_linux_says) {
                                              "avx512vl", "avx512_vnni"}));
 }
 #endif
+
+TEST(discarding_leaves_what_is_beside_it) {
+  constexpr std::size_t kBytes = 1 << 20;
+  std::vector<unsigned char> values(kBytes, 7);
+  const std::size_t begin = 5000;
+  const std::size_t end = kBytes - 5000;
+  discard_pages(values.data() + begin, end - begin);
+  bool same = true;
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    same = same && (values[i] == 7 || (i >= begin && i < end));
+  }
+  CHECK(same);
+#ifdef __linux__
+  CHECK_EQUAL(int{values[kBytes / 2]}, 0); // pages that come back are clear
+#endif
+  values.assign(kBytes, 8);
+  discard_pages(values.data() + 1, 100); // no whole page
+  CHECK(values == std::vector<unsigned char>(kBytes, 8));
+}
+
+TEST(large_arrays_are_filled_and_returned) {
+  for (const int threads : kThreadCounts) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{3}, std::size_t{10000019}}) {
+      LargeArray<std::int32_t> array = make_large_array<std::int32_t>(size, threads);
+      std::fill_n(array.get(), size, 3);
+      array = make_large_array<std::int32_t>(size, threads);
+      std::fill_n(array.get(), size, 4);
+      CHECK(size == 0 || array[size - 1] == 4);
+    }
+  }
+  bool refused = false;
+  try {
+    make_large_array<double>(std::numeric_limits<std::size_t>::max() / 4, 2);
+  } catch (const std::bad_alloc&) {
+    refused = true;
+  }
+  CHECK(refused);
+}
 
 int main() {
   return check::run_tests();

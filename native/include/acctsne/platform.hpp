@@ -2,6 +2,7 @@
 // runs on, but for the kernels, which are compiled for an instruction set.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace acctsne {
@@ -25,5 +26,9 @@ bool runs_avx512(const CpuWords& cpu);
 
 // Tells the CPU that a thread spins, so that it leaves more to the core's other thread.
 void relax_cpu();
+
+// Tells the system that the values in a part of an array, which is about to be returned, are no
+// longer needed. They may be anything from then on.
+void discard_pages(void* begin, std::size_t bytes);
 
 } // namespace acctsne

@@ -383,11 +383,7 @@ class Embedding:
 
     def _disorder(self) -> float:
         """Tell how far apart neighbours are: 0 in one place, about 1 where all is at random."""
-        attractive, _, _ = self._optimizer.forces(self._threads)
-        layout = self._optimizer.points.astype(np.float64)
-        layout -= layout.mean(axis=0)
-        spread = float(np.square(layout).sum(axis=1).mean())
-        return float(np.vdot(attractive, layout)) / spread if spread > 0 else 1.0
+        return float(self._optimizer.disorder(self._threads))
 
     def _log_restraint(self) -> None:
         """Log what kept the descent from swinging or flying apart, if anything did."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.random import sample_without_replacement
 
 from acctsne import _core
 from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, Projection, find_frame
@@ -135,4 +136,5 @@ def exact_query(
 def sample_rows(n_samples: int, random: np.random.RandomState) -> npt.NDArray[np.int32]:
     """Draw the rows from which recall is estimated."""
     size = min(RECALL_SAMPLE, n_samples)
-    return np.sort(random.choice(n_samples, size, replace=False)).astype(np.int32)
+    drawn = sample_without_replacement(n_samples, size, random_state=random)
+    return np.sort(drawn).astype(np.int32)

@@ -1,0 +1,34 @@
+// Arrays that a parallel loop fills. They are not cleared, so that their pages are touched first by
+// the threads that do. The system takes as long to take a page back as to read it, and does so page
+// by page: where an array is large, as many threads return its pages as have filled them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+namespace acctsne {
+
+struct ReturnPages {
+  std::size_t bytes = 0;
+  int threads = 1;
+
+  void operator()(void* memory) const noexcept;
+};
+
+template <typename T>
+using LargeArray = std::unique_ptr<T[], ReturnPages>;
+
+template <typename T>
+LargeArray<T> make_large_array(std::size_t size, int threads) {
+  static_assert(std::is_trivially_default_constructible_v<T> &&
+                std::is_trivially_destructible_v<T>);
+  if (size > PTRDIFF_MAX / sizeof(T)) {
+    throw std::bad_array_new_length();
+  }
+  const std::size_t bytes = size * sizeof(T);
+  return {static_cast<T*>(::operator new(bytes)), ReturnPages{bytes, threads}};
+}
+
+} // namespace acctsne

@@ -1,0 +1,33 @@
+// Pages are returned in blocks, each by whoever comes to it first.
+#include "acctsne/large_array.hpp"
+
+#include "acctsne/parallel.hpp"
+#include "acctsne/platform.hpp"
+
+#include <algorithm>
+
+namespace acctsne {
+namespace {
+
+// Some ms of the system's time; a team starts in a tenth of one.
+constexpr std::size_t kLarge = std::size_t{1} << 25;
+constexpr std::size_t kBlock = std::size_t{1} << 22;
+
+} // namespace
+
+void ReturnPages::operator()(void* memory) const noexcept {
+  if (bytes >= kLarge) {
+    try {
+      ThreadTeam team(threads);
+      team.for_chunks(chunk_count(static_cast<Size>(bytes), Size{kBlock}), [&](Size block, int) {
+        const std::size_t begin = static_cast<std::size_t>(block) * kBlock;
+        discard_pages(static_cast<std::byte*>(memory) + begin, std::min(kBlock, bytes - begin));
+      });
+    } catch (...) {
+      // The system has no threads: it is returned all the same.
+    }
+  }
+  ::operator delete(memory);
+}
+
+} // namespace acctsne
