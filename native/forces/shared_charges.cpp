@@ -25,10 +25,6 @@ Rows parts_of(Rows rows) {
   return {rows.begin / kPointsPerSum, chunk_count(rows.end, kPointsPerSum)};
 }
 
-std::size_t at(Size index) {
-  return static_cast<std::size_t>(index);
-}
-
 } // namespace
 
 GridTiles::GridTiles(const Size (&grid_nodes)[2])

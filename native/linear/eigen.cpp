@@ -16,10 +16,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::size_t at(Size i) {
-  return static_cast<std::size_t>(i);
-}
-
 // A matrix T = Q A Q^T, where Q is the product of reflections I - factors[k] v v^T; v is what row k
 // of the matrix holds beyond its diagonal.
 struct Tridiagonal {

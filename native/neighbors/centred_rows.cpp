@@ -14,10 +14,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::size_t at(Size i) {
-  return static_cast<std::size_t>(i);
-}
-
 // Rows whose sums are kept apart: of data that processes may share, and of a sample, which is small
 // and has to do for all threads.
 constexpr Size kDataBlock = 2048;
