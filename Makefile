@@ -97,7 +97,7 @@ check-all: test docs asan asan-python tsan clang arm64 tidy benchmark-smoke test
 
 tidy: native-test
 	$(BIN)/python -m pip install --quiet --group tidy
-	clang-tidy -p build/native --quiet $(filter-out native/bind/% native/kernels/% native/tests/%,$(filter %.cpp,$(NATIVE_SOURCES)))
+	clang-tidy -p build/native --quiet $(filter-out native/bind/% native/fuzz/% native/kernels/% native/tests/%,$(filter %.cpp,$(NATIVE_SOURCES)))
 
 # Every benchmark on small data: that it runs, not what it says.
 benchmark-smoke: build/installed $(VENV)/ready

@@ -85,6 +85,7 @@ std::vector<typename ExchangedRows<Real>::Edge> ExchangedRows<Real>::fetch(Size 
                                                                            ThreadTeam& team) {
   const auto processes = static_cast<std::size_t>(processes_.size());
   std::vector<Rows> slices;
+  slices.reserve(processes);
   for (int rank = 0; rank < processes_.size(); ++rank) {
     slices.push_back(slice_of(rank, group));
   }

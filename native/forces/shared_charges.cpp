@@ -25,10 +25,6 @@ Rows parts_of(Rows rows) {
   return {rows.begin / kPointsPerSum, chunk_count(rows.end, kPointsPerSum)};
 }
 
-std::size_t at(Size index) {
-  return static_cast<std::size_t>(index);
-}
-
 } // namespace
 
 GridTiles::GridTiles(const Size (&grid_nodes)[2])
@@ -175,9 +171,9 @@ void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry,
       mine[number] += of_workers_[at(worker * numbers + number)];
     }
   }
-  std::vector<Size> ends;
+  std::vector<Size> ends(at(processes.size()));
   for (int rank = 0; rank < processes.size(); ++rank) {
-    ends.push_back((rank + 1) * numbers * Size{sizeof(std::uint32_t)});
+    ends[at(rank)] = (rank + 1) * numbers * Size{sizeof(std::uint32_t)};
   }
   processes.gather(reinterpret_cast<std::byte*>(counts_.data()), ends);
 }

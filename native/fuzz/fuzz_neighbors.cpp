@@ -20,8 +20,8 @@ double distance(const std::vector<Data>& a, Size i, const std::vector<Data>& b, 
                 Size features, double scale) {
   double sum = 0;
   for (Size f = 0; f < features; ++f) {
-    const double difference = static_cast<double>(a[fuzz::at(i * features + f)]) * scale -
-                              static_cast<double>(b[fuzz::at(j * features + f)]) * scale;
+    const double difference = static_cast<double>(a[at(i * features + f)]) * scale -
+                              static_cast<double>(b[at(j * features + f)]) * scale;
     sum += difference * difference;
   }
   return sum;
@@ -32,8 +32,7 @@ struct Found {
   std::vector<PointId> indices;
   std::vector<Real> distances;
 
-  Found(Size queries, Size k)
-      : indices(fuzz::at(queries * k), -1), distances(fuzz::at(queries * k)) {}
+  Found(Size queries, Size k) : indices(at(queries * k), -1), distances(at(queries * k)) {}
 };
 
 // Neighbours are others, each of them once, nearest first, with their distances; if they are
@@ -50,9 +49,9 @@ void check_found(const Found<Real>& found, const std::vector<Data>& data,
     std::set<PointId> seen;
     double last = 0;
     for (Size e = i * k; e < (i + 1) * k; ++e) {
-      const PointId id = found.indices[fuzz::at(e)];
+      const PointId id = found.indices[at(e)];
       EXPECT(id >= 0 && id < rows && (!among_themselves || id != i) && seen.insert(id).second);
-      const auto told = static_cast<double>(found.distances[fuzz::at(e)]);
+      const auto told = static_cast<double>(found.distances[at(e)]);
       EXPECT(told >= last);
       const double own = distance(queries, i, data, id, features, scale);
       EXPECT(std::abs(told - own) <= tolerance * own + smallest);
@@ -79,7 +78,7 @@ void search(Input& input, ThreadTeam& team) {
   std::vector<Data> data = numbers<Data>(input, given * features, largest);
   for (Size copy = 1; copy < copies; ++copy) {
     for (Size c = 0; c < given * features; ++c) {
-      const Data value = data[fuzz::at(c)];
+      const Data value = data[at(c)];
       data.push_back(c % 7 == copy % 7 ? -value : value);
     }
   }

@@ -80,8 +80,8 @@ void push_points(Input& input, ThreadTeam& team) {
   for (int moves = 0; moves < 3; ++moves) {
     const Bounds<Real> bounds(points.data(), count, Dims);
     RowSums sums;
-    sums.start(count, kBlockRows);
-    repulsion.forces(bounds.map(), {0, count}, force.data(), sums, seconds, team);
+    sums.start(count, kSumRows);
+    repulsion.forces(bounds.map(), one_process, force.data(), sums, seconds, team);
     const double z = sums.total();
     EXPECT(std::isfinite(z) && all_finite(force));
     EXPECT(z < 1.1 * static_cast<double>(count * count));

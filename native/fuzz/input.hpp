@@ -42,10 +42,6 @@ bool accepts(Body&& body) {
   }
 }
 
-inline std::size_t at(Size i) {
-  return static_cast<std::size_t>(i);
-}
-
 // One of this machine's instruction sets, for the rest of the input.
 inline void choose_level(Input& input) {
   static const auto levels = usable_levels();

@@ -16,9 +16,9 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::size_t at(Size i) {
-  return static_cast<std::size_t>(i);
-}
+// What is taken for 0 beside a matrix whose largest number is about 1. Products of two larger ones
+// do not vanish, so that no reflection and no rotation is without a length.
+constexpr double kNothing = 1e-150;
 
 // A matrix T = Q A Q^T, where Q is the product of reflections I - factors[k] v v^T; v is what row k
 // of the matrix holds beyond its diagonal.
@@ -43,7 +43,7 @@ Tridiagonal tridiagonal_of(Numbers& matrix, Size size, const LinearKernels<doubl
     double* v = row + k + 1;
     const Size count = size - k - 1;
     const double beyond = linear.dot(v + 1, v + 1, count - 1);
-    if (beyond == 0) {
+    if (beyond < kNothing * kNothing) {
       result.beside[at(k)] = v[0];
       continue;
     }
@@ -99,8 +99,9 @@ void diagonalize(Tridiagonal& matrix, Size size, Numbers& vectors,
     team.check();
     for (int steps = 0;; ++steps) {
       Size last = first;
-      while (last + 1 < size && std::abs(e[at(last)]) > kEpsilon * (std::abs(d[at(last)]) +
-                                                                    std::abs(d[at(last + 1)]))) {
+      while (last + 1 < size &&
+             std::abs(e[at(last)]) >
+                 kEpsilon * (std::abs(d[at(last)]) + std::abs(d[at(last + 1)])) + kNothing) {
         ++last;
       }
       if (last == first) {
@@ -117,18 +118,11 @@ void diagonalize(Tridiagonal& matrix, Size size, Numbers& vectors,
       double sine = 1;
       double cosine = 1;
       double moved = 0;
-      bool split = false;
       for (Size i = last - 1; i >= first; --i) {
         const double f = sine * e[at(i)];
         const double b = cosine * e[at(i)];
         double r = std::hypot(f, g);
         e[at(i + 1)] = r;
-        if (r == 0) { // falls into two parts
-          d[at(i + 1)] -= moved;
-          e[at(last)] = 0;
-          split = true;
-          break;
-        }
         sine = f / r;
         cosine = g / r;
         g = d[at(i + 1)] - moved;
@@ -139,11 +133,9 @@ void diagonalize(Tridiagonal& matrix, Size size, Numbers& vectors,
         linear.rotate(cosine, sine, size, vectors.data() + i * size,
                       vectors.data() + (i + 1) * size);
       }
-      if (!split) {
-        d[at(first)] -= moved;
-        e[at(first)] = g;
-        e[at(last)] = 0;
-      }
+      d[at(first)] -= moved;
+      e[at(first)] = g;
+      e[at(last)] = 0;
     }
   }
 }
@@ -152,7 +144,7 @@ void diagonalize(Tridiagonal& matrix, Size size, Numbers& vectors,
 
 Eigen symmetric_eigen(Numbers matrix, Size size, ThreadTeam& team) {
   const LinearKernels<double>& linear = kernels().linear.of<double>();
-  // Squares of its numbers neither overflow nor vanish.
+  // Brings the largest number to about 1.
   const double largest = linear.largest_size(matrix.data(), size * size);
   const int exponent = largest > 0 ? std::ilogb(largest) : 0;
   for (double& number : matrix) {

@@ -18,7 +18,7 @@ namespace {
 // themselves: two tiles of AVX-512.
 constexpr Size kPanelRows = 28;
 
-// What is left of a row of length 1 when it is rounding alone.
+// What is left of a row whose largest number is 1 when it is rounding alone.
 constexpr double kNothing = 1e-12;
 
 class Basis {
@@ -90,9 +90,6 @@ void orthonormalize(double* rows, Size count, Size length, ThreadTeam& team) {
     }
   }
   Basis basis(rows, length);
-  for (Size i = 0; i < count; ++i) {
-    basis.normalize(i);
-  }
   for (Size begin = 0; begin < count; begin += kPanelRows) {
     const Size end = std::min(begin + kPanelRows, count);
     for (int pass = 0; pass < 2; ++pass) {

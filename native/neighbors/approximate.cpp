@@ -322,13 +322,7 @@ private:
       }
       std::sort(found.begin(), found.end());
     }
-    PointId* indices = found_rows_.indices(place);
-    Real* distances = found_rows_.squared_distances(place);
-    for (Size j = 0; j < request_.neighbors; ++j) {
-      const Candidate<double>& candidate = found[static_cast<std::size_t>(j)];
-      indices[j] = candidate.id;
-      distances[j] = static_cast<Real>(candidate.distance);
-    }
+    found_rows_.write(place, found);
   }
 
   const NeighborsRequest<Data, Real>& request_;

@@ -14,10 +14,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::size_t at(Size i) {
-  return static_cast<std::size_t>(i);
-}
-
 // Rows whose sums are kept apart: of data that processes may share, and of a sample, which is small
 // and has to do for all threads.
 constexpr Size kDataBlock = 2048;
@@ -307,10 +303,10 @@ private:
 
   void gather_every(Size step) {
     const auto rows_before = [&](Size row) { return chunk_count(row, step) * features(); };
-    std::vector<Size> ends;
+    std::vector<Size> ends(at(processes_.size()));
     for (int rank = 0; rank < processes_.size(); ++rank) {
-      ends.push_back(rows_before(rows_of(rank, processes_.size(), samples_).end) *
-                     Size{sizeof(Data)});
+      const Rows theirs = rows_of(rank, processes_.size(), samples_);
+      ends[at(rank)] = rows_before(theirs.end) * Size{sizeof(Data)};
     }
     gathered_.resize(at(rows_before(samples_)));
     const Rows here = rows_of(processes_.rank(), processes_.size(), samples_);

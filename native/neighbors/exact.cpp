@@ -91,7 +91,7 @@ private:
     const auto kth =
         static_cast<double>(found[static_cast<std::size_t>(request_.neighbors - 1)].distance);
     if (kth >= kSmallestDistance && sizeof(Real) <= sizeof(Data)) {
-      write(place, found);
+      found_rows_.write(place, found);
       return;
     }
     Candidates& in_double = scratch.candidates;
@@ -106,7 +106,7 @@ private:
                             ? kth_in_double * (1 + 2 * search_.rounding()) <= limit
                             : kth_in_double == 0;
     if (proven) {
-      write(place, in_double);
+      found_rows_.write(place, in_double);
     } else {
       search_in_double(place, scratch);
     }
@@ -135,18 +135,7 @@ private:
       }
     }
     refine(query, scratch);
-    write(place, all);
-  }
-
-  template <typename Distance>
-  void write(Size place, const std::vector<Candidate<Distance>>& found) {
-    PointId* indices = found_rows_.indices(place);
-    Real* distances = found_rows_.squared_distances(place);
-    for (Size j = 0; j < request_.neighbors; ++j) {
-      const Candidate<Distance>& candidate = found[static_cast<std::size_t>(j)];
-      indices[j] = candidate.id;
-      distances[j] = static_cast<Real>(candidate.distance);
-    }
+    found_rows_.write(place, all);
   }
 
   const NeighborsRequest<Data, Real>& request_;

@@ -37,18 +37,22 @@ public:
   void hold(Rows cells) {
     held_ = places_of(cells, cells_);
     if (!alone()) {
-      const auto stored = static_cast<std::size_t>((held_.end - held_.begin) * request_.neighbors);
+      const std::size_t stored = at((held_.end - held_.begin) * request_.neighbors);
       indices_.resize(stored);
       distances_.resize(stored);
     }
   }
 
-  // Of the query at a place that it has room for.
-  PointId* indices(Size place) {
-    return (alone() ? request_.indices : indices_.data()) + start(place);
-  }
-  Real* squared_distances(Size place) {
-    return (alone() ? request_.squared_distances : distances_.data()) + start(place);
+  // The neighbours of the query at a place that it has room for; there may be more than wanted.
+  template <typename Distance>
+  void write(Size place, const std::vector<Candidate<Distance>>& found) {
+    PointId* indices = this->indices(place);
+    Real* distances = squared_distances(place);
+    for (Size j = 0; j < request_.neighbors; ++j) {
+      const Candidate<Distance>& candidate = found[at(j)];
+      indices[j] = candidate.id;
+      distances[j] = static_cast<Real>(candidate.distance);
+    }
   }
 
   // Takes what was found to the owners of the rows, in so many parts, lest all be on its way at
@@ -67,14 +71,20 @@ private:
   bool alone() const { return processes_.size() == 1; }
 
   Size start(Size place) const {
-    const Size at = alone() ? Size{cells_.row(place)} : place - held_.begin;
-    return at * request_.neighbors;
+    const Size row = alone() ? Size{cells_.row(place)} : place - held_.begin;
+    return row * request_.neighbors;
+  }
+  PointId* indices(Size place) {
+    return (alone() ? request_.indices : indices_.data()) + start(place);
+  }
+  Real* squared_distances(Size place) {
+    return (alone() ? request_.squared_distances : distances_.data()) + start(place);
   }
 
   void send_home(Rows places) {
     const Size k = request_.neighbors;
     const Owners owners(processes_.size(), cells_.rows());
-    std::vector<std::vector<Size>> to(static_cast<std::size_t>(processes_.size()));
+    std::vector<std::vector<Size>> to(at(processes_.size()));
     for (Size place = places.begin; place < places.end; ++place) {
       to[owners.of(cells_.row(place))].push_back(place);
     }

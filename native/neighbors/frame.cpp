@@ -13,10 +13,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::size_t at(Size i) {
-  return static_cast<std::size_t>(i);
-}
-
 // With so few features there is nothing to gain from leaving some out.
 constexpr Size kTooFewFeatures = 24;
 

@@ -87,7 +87,7 @@ Numbers principal_components(CentredRows& rows, Size components, const MatrixVie
   }
   // Those that run on another processor may have rounded otherwise.
   broadcast(processes, std::span(axes));
-  const Numbers found = rows.times(axes);
+  Numbers found = rows.times(axes);
   if (wanted == components) {
     return found;
   }

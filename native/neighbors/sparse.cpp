@@ -143,10 +143,11 @@ private:
   // Lists are short and lie anywhere in the block, which no cache near the core holds: what is
   // waited for is their first lines, unless they are asked for in time.
   void prefetch(PointId column) const {
+    constexpr std::size_t kValuesPerLine = 64 / sizeof(Data);
     const std::uint32_t at = starts_[static_cast<std::size_t>(column)];
     __builtin_prefetch(local_rows_.data() + at);
     __builtin_prefetch(values_.data() + at);
-    __builtin_prefetch(values_.data() + at + 64 / sizeof(Data));
+    __builtin_prefetch(values_.data() + at + kValuesPerLine);
   }
 
   Size first_;

@@ -32,9 +32,9 @@ std::vector<Size> divide(const std::vector<MortonCode>& codes, int code_bits, Si
   };
   // Of every process, a number for each border.
   const auto of_all = [&](auto&& number) {
-    std::vector<Size> mine;
+    std::vector<Size> mine(borders);
     for (std::size_t border = 0; border < borders; ++border) {
-      mine.push_back(number(border));
+      mine[border] = number(border);
     }
     return gather_numbers(processes, mine);
   };
@@ -45,9 +45,9 @@ std::vector<Size> divide(const std::vector<MortonCode>& codes, int code_bits, Si
     }
     return sum;
   };
-  std::vector<Size> wanted;
+  std::vector<Size> wanted(borders);
   for (std::size_t border = 0; border < borders; ++border) {
-    wanted.push_back(rows_of(static_cast<int>(border), processes.size(), rows).end);
+    wanted[border] = rows_of(static_cast<int>(border), processes.size(), rows).end;
   }
 
   // The smallest code of each border that so many are not above.

@@ -28,10 +28,6 @@ inline constexpr int kThreadCounts[] = {1, 2, 3, 8};
 template <typename Real>
 inline constexpr Real kEpsilon = std::numeric_limits<Real>::epsilon();
 
-inline std::size_t at(Size i) {
-  return static_cast<std::size_t>(i);
-}
-
 // Runs body() at every SIMD level of this machine, then returns to the level that was in use.
 template <typename Body>
 void for_levels(Body&& body) {

@@ -64,7 +64,7 @@ void check_edges(Size rows, bool half, int threads) {
   const std::vector<PointId> order = random_order(rows, 3);
   std::vector<PointId> label(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    label[static_cast<std::size_t>(order[i])] = static_cast<PointId>(i);
+    label[at(order[i])] = static_cast<PointId>(i);
   }
 
   const Edges<Real> edges = built(joint, order, half, threads);
@@ -74,10 +74,10 @@ void check_edges(Size rows, bool half, int threads) {
   const double tolerance = view.half_scale != Real(0) ? 0x1p-11 : 0;
   for (Size i = 0; i < rows; ++i) {
     const std::map<Size, double> row = stored_row(view, i);
-    const auto old = static_cast<std::size_t>(order[at(i)]);
+    const std::size_t old = at(order[at(i)]);
     CHECK_EQUAL(static_cast<EdgeId>(row.size()), joint.offsets[old + 1] - joint.offsets[old]);
     for (EdgeId e = joint.offsets[old]; e < joint.offsets[old + 1]; ++e) {
-      const auto found = row.find(label[static_cast<std::size_t>(joint.columns[at(e)])]);
+      const auto found = row.find(label[at(joint.columns[at(e)])]);
       CHECK(found != row.end());
       const auto p = static_cast<double>(joint.values[at(e)]);
       if (found != row.end()) {

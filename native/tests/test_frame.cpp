@@ -409,6 +409,20 @@ TEST(features_stay_as_they_are_where_axes_do_not_help) {
   CHECK(axes_of(std::vector<float>(1000 * 150, 3.0f), 150) >= 0); // and constant data is no trouble
 }
 
+TEST(axes_help_where_only_norms_beyond_them_differ) {
+  // Six copies of each of many rows in directions of their own, all but eight of them off the axes.
+  const Size groups = 160;
+  const Size rows = 6 * groups;
+  std::vector<float> data = normal_data<float>(rows, groups);
+  for (Size i = 0; i < rows * groups; ++i) {
+    const Size group = i / groups / 6;
+    const double length = group < 8 ? 100 : 1 + 0.01 * static_cast<double>(group);
+    data[at(i)] = data[at(i)] * 1e-4f + static_cast<float>(i % groups == group ? length : 0);
+  }
+  ThreadTeam team(2);
+  CHECK_EQUAL(find_frame(rows_of_data(data, groups), 1, 8, team).axes, 8);
+}
+
 TEST(rows_that_axes_are_found_from) {
   for (const Size samples : {1, 2047, 2048, 5000, 30'000, 30'001, 1'000'000}) {
     for (const std::optional<Size> axes : {std::optional<Size>{}, std::optional<Size>{128}}) {

@@ -227,11 +227,30 @@ TEST(eigenvectors_of_awkward_matrices) {
     diagonal[at(i * (size + 1))] = static_cast<double>(i % 3);
   }
   check_eigen(diagonal, size);
-  Numbers apart = random_symmetric(size); // of numbers of very different sizes
-  for (Size i = 0; i < size * size; ++i) {
-    apart[at(i)] *= std::pow(10.0, -0.5 * static_cast<double>(i / size + i % size));
+  for (const double fall : {0.5, 2.0, 3.0, 6.0}) { // numbers of very different sizes
+    Numbers apart = random_symmetric(size);
+    for (Size i = 0; i < size * size; ++i) {
+      apart[at(i)] *= std::pow(10.0, -fall * static_cast<double>(i / size + i % size));
+    }
+    check_eigen(apart, size);
   }
-  check_eigen(apart, size);
+}
+
+TEST(eigenvectors_where_products_of_numbers_vanish) {
+  const double sizes[] = {0, 1e-140, 1e-155, 1e-162, 1e-187, 1e-189, 1e-310};
+  for (const double a : sizes) {
+    for (const double b : sizes) {
+      // clang-format off
+      check_eigen({0, 1, 0, 0,
+                   1, 0, a, 0,
+                   0, a, 0, b,
+                   0, 0, b, 0}, 4);
+      check_eigen({1, a, b,
+                   a, 0, 0,
+                   b, 0, 0}, 3);
+      // clang-format on
+    }
+  }
 }
 
 TEST(eigenvalues_of_a_string) {

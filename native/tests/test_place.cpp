@@ -103,7 +103,7 @@ template <typename Real>
 double naive_kl(const Placement<Real>& placement, int dims, Size point, const Real* y) {
   double z = 0;
   std::vector<double> log_q;
-  for (std::size_t j = 0; j < placement.map.size(); j += static_cast<std::size_t>(dims)) {
+  for (std::size_t j = 0; j < placement.map.size(); j += at(dims)) {
     double d2 = 0;
     for (int axis = 0; axis < dims; ++axis) {
       const double apart =

@@ -245,9 +245,9 @@ void gather_rows(Communicator& processes, Value* values, Size rows, Size width) 
   if (processes.size() == 1) {
     return;
   }
-  std::vector<Size> ends;
+  std::vector<Size> ends(at(processes.size()));
   for (int rank = 0; rank < processes.size(); ++rank) {
-    ends.push_back(rows_of(rank, processes.size(), rows).end * width * Size{sizeof(Value)});
+    ends[at(rank)] = rows_of(rank, processes.size(), rows).end * width * Size{sizeof(Value)};
   }
   processes.gather(reinterpret_cast<std::byte*>(values), ends);
 }

@@ -1,6 +1,7 @@
 // Sizes, ids, dimensions and the counters of seconds that every step shares.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <type_traits>
@@ -11,6 +12,11 @@ using Size = std::int64_t;    // counts of points, edges and tree nodes
 using PointId = std::int32_t; // a point's row number; N < 2^31
 using EdgeId = std::int64_t;  // a position in the edge arrays of P; edges can exceed 2^31
 using MortonCode = std::uint64_t;
+
+// An index as containers take it.
+constexpr std::size_t at(Size i) {
+  return static_cast<std::size_t>(i);
+}
 
 // Embeddings of up to so many dimensions have code compiled for them, the tree among it. Those of
 // more have kernels that take any number, and all pairs for their repulsion.
