@@ -48,7 +48,7 @@ def test_pictures_wait_until_they_are_used() -> None:
     )
     loaded = set(json.loads(done.stdout))
     assert "acctsne.estimator" in loaded
-    assert not loaded & {"matplotlib", "plotly", "datashader", "anndata", "h5py"}
+    assert not loaded & {"matplotlib", "plotly", "datashader", "anndata", "h5py", "zarr"}
     assert not loaded & {"acctsne.cli", "acctsne.pictures", "acctsne.interop", "acctsne.io"}
 
 

@@ -475,14 +475,26 @@ def test_keyboard(browser: Browser, folder: Path) -> None:
     closer = browser.run("return map.layout.xaxis.range")
     browser.press(Keys.ARROW_RIGHT)
     browser.wait_for(f"map.layout.xaxis.range[0] > {closer[0]}")
+    browser.press(Keys.ARROW_LEFT)
+    browser.wait_for(f"Math.abs(map.layout.xaxis.range[0] - {closer[0]}) < 1e-6")
     bottom = browser.run("return map.layout.yaxis.range[0]")
     browser.press(Keys.ARROW_UP)
     browser.wait_for(f"map.layout.yaxis.range[0] > {bottom} + 0.1")
+    assert browser.run("return map.layout.xaxis.range[0]") == pytest.approx(closer[0], abs=1e-6)
     browser.press(Keys.ARROW_DOWN)
     browser.wait_for(f"Math.abs(map.layout.yaxis.range[0] - {bottom}) < 1e-6")
+    browser.press("-")
+    browser.wait_for(f"Math.abs(map.layout.xaxis.range[0] - {low}) < 1e-6")
+    browser.press("=")
+    browser.wait_for(f"Math.abs(map.layout.xaxis.range[0] - {closer[0]}) < 1e-6")
     browser.press("0")
     browser.wait_for(f"Math.abs(map.layout.xaxis.range[0] - {low}) < 1e-6")
-    browser.press("l")
+    for key, tool in {"b": "box", "p": "pan", "l": "lasso"}.items():
+        browser.press(key)
+        assert browser.run("return document.body.dataset.tool") == tool
+    # With Control they are the browser's own.
+    chord = ActionChains(browser.driver).key_down(Keys.CONTROL).send_keys("b")
+    chord.key_up(Keys.CONTROL).perform()
     assert browser.run("return document.body.dataset.tool") == "lasso"
     browser.press("/", "id7", Keys.ENTER)
     browser.wait_for("!card.hidden && card.dataset.row === '7'")

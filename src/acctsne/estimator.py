@@ -24,6 +24,7 @@ from acctsne.embedding.embedding import Callback, Embedding
 from acctsne.embedding.transform import FittedMap
 from acctsne.estimator_archive import FittedEstimator, read_estimator, write_estimator
 from acctsne.files.archive import incomplete
+from acctsne.files.backed import in_reach
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine
 from acctsne.forces.output_kernel import Dof
 from acctsne.init.layouts import finished, layout_from_affinities, separate_coincident
@@ -373,8 +374,9 @@ class TSNE(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples in rows; with `metric="precomputed"`, their distances or neighbours. An
-            :class:`Affinities` is embedded as it is.
+            Samples in rows, on disk too, as :func:`acctsne.nearest_neighbors` takes them; with
+            `metric="precomputed"`, their distances or neighbours. An :class:`Affinities` is
+            embedded as it is.
         y : None
             Ignored.
         fixed : array-like, default=None
@@ -398,8 +400,9 @@ class TSNE(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples in rows; with `metric="precomputed"`, their distances or neighbours. An
-            :class:`Affinities` is embedded as it is.
+            Samples in rows, on disk too, as :func:`acctsne.nearest_neighbors` takes them; with
+            `metric="precomputed"`, their distances or neighbours. An :class:`Affinities` is
+            embedded as it is.
         y : None
             Ignored.
         fixed : array-like, default=None
@@ -465,6 +468,7 @@ class TSNE(
             return problem_of_affinities(parameters, X, fixed)
         if isinstance(self.metric, str) and self.metric == "precomputed":
             X = check_graph(X)
+        X = in_reach(X)
         check_sparse(X)
         check_not_bfloat16(X, "X")
         # Distances and sparse matrices are of those types that scikit-learn takes.
@@ -661,6 +665,7 @@ class TSNE(
 
     def _new_samples(self, X: Any, least: int = 1) -> Any:
         """Check samples that are to be placed."""
+        X = in_reach(X)
         check_sparse(X)
         with np.errstate(over="ignore", invalid="ignore"):
             new = validate_data(

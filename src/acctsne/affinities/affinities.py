@@ -206,7 +206,7 @@ class Affinities(ReadOnly):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples in rows.
+            Samples in rows, on disk too, as :func:`acctsne.nearest_neighbors` takes them.
 
         perplexity : float or list of float, default=30.0
             The effective number of neighbours of each sample. A list is for the multiscale kinds.

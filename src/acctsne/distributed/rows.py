@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 
 from acctsne.affinities.affinities import Affinities
 from acctsne.distributed.processes import Processes
+from acctsne.files.backed import in_reach
 from acctsne.files.formats import open_rows
 from acctsne.files.stored_rows import StoredRows
 from acctsne.neighbors.nearest import check_rows
@@ -78,6 +79,7 @@ def share_rows(X: Any, processes: Processes) -> SharedRows:
 def _checked(X: Any) -> npt.NDArray[Any]:
     if isinstance(X, Affinities):
         raise TypeError("several processes embed data, not an Affinities; use acctsne.TSNE")
+    X = in_reach(X)
     if issparse(X):
         raise TypeError(
             "several processes take dense rows only; got a sparse matrix. Reduce it to some 50 "

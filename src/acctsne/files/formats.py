@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse, load_npz
 
+from acctsne.files.backed import mapped_table
 from acctsne.files.matrix_market import read_matrix_market, write_matrix_market
 from acctsne.files.replacing import DataError, replacing, reserve
 from acctsne.files.stored_rows import StoredRows
@@ -579,15 +580,6 @@ def _h5ad_matrix(path: Path, file: Any, key: str | None) -> Any:
     if key not in maps:
         raise DataError(f"{path}: no {key!r} in obsm; there are {', '.join(maps)}")
     return maps[key]
-
-
-def mapped_table(path: Path, dataset: Any) -> Array | None:
-    """Map a table of an HDF5 file where it lies in one piece, so that it is not read at once."""
-    plain = dataset.chunks is None and dataset.ndim == 2 and dataset.dtype.kind in "fiu"
-    offset = dataset.id.get_offset() if plain and dataset.size else None
-    if offset is None or not dataset.dtype.isnative:
-        return None
-    return np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
 
 
 def _write_h5ad(beside: Path, written: Written) -> None:

@@ -5,7 +5,6 @@ scanpy is only called if principal components have to be computed first.
 """
 
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.neighbors import sort_graph_by_row_values
 
 from acctsne.affinities.similarity import perplexities_for
 from acctsne.estimator import TSNE
-from acctsne.files.formats import mapped_table
+from acctsne.files.backed import in_reach
 from acctsne.init.layouts import INITIAL_STD
 from acctsne.runtime.optional import require
 
@@ -125,7 +124,7 @@ def tsne(
 def _representation(adata: "AnnData", use_rep: str | None, n_pcs: int | None) -> Any:
     """Choose what is embedded, by scanpy's rules."""
     if use_rep == "X" or (use_rep is None and (n_pcs == 0 or adata.n_vars <= MOST_VARIABLES)):
-        return _in_reach(adata.X)
+        return in_reach(adata.X)
     key = use_rep or "X_pca"
     if key not in adata.obsm:
         if use_rep is not None:
@@ -135,16 +134,6 @@ def _representation(adata: "AnnData", use_rep: str | None, n_pcs: int | None) ->
     if n_pcs is not None and n_pcs > X.shape[1]:
         raise ValueError(f"n_pcs={n_pcs}, but {key} has only {X.shape[1]} columns")
     return np.asarray(X)[:, :n_pcs]
-
-
-def _in_reach(X: Any) -> Any:
-    """Give what X is, if the object is backed by a file: a table is mapped where it can be."""
-    if hasattr(X, "to_memory"):  # sparse rows, as large in memory as in the file
-        return X.to_memory()
-    if hasattr(X, "file"):  # h5py's
-        mapped = mapped_table(Path(X.file.filename), X)
-        return X[:] if mapped is None else mapped
-    return X
 
 
 def _graph(adata: "AnnData", neighbors_key: str) -> csr_matrix:

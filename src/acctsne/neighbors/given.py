@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
 
+from acctsne.files.backed import in_reach
 from acctsne.neighbors.records import Neighbors
 from acctsne.runtime.checks import check_sparse
 
@@ -20,8 +21,7 @@ def check_graph(X: Any) -> Any:
 
     Dense matrices are returned as they are. Wrong entries are refused with their row.
     """
-    if isinstance(X, tuple):
-        X = _from_pair(X)
+    X = _from_pair(X) if isinstance(X, tuple) else in_reach(X, "the graph")
     if not issparse(check_sparse(X, "the graph")):
         return X
     graph = X.tocsr()

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from acctsne.compat.scikit_learn import VALID_METRICS
+from acctsne.files.backed import in_reach
 from acctsne.neighbors.euclidean import exact_query, search
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.given import check_graph, graph_neighbors, squared
@@ -65,7 +66,9 @@ def nearest_neighbors(
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data. float64, float32, float16 and uint8 of any strides are read where they are, in a
-        file too; anything else becomes float64. With `metric="precomputed"`, a
+        file too; anything else becomes float64. Datasets of h5py, zarr arrays, `X` of a backed
+        AnnData object and what :func:`acctsne.io.open_rows` opens are taken as well: mapped where
+        they lie in one piece, otherwise read once. With `metric="precomputed"`, a
         square matrix of distances, a sparse graph of them, or a pair `(indices, distances)`.
     n_neighbors : int
         How many, at most n_samples - 1.
@@ -302,6 +305,7 @@ def _check_count(n_neighbors: Any, most: int, name: str) -> None:
 
 def check_rows(X: Any, name: str, least: int) -> Any:
     """Check rows of data, which stay where and as they are if they are of a stored type."""
+    X = in_reach(X, name)
     check_sparse(X, name)
     check_not_bfloat16(X, name)
     checked = check_array(

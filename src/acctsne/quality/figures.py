@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
 from acctsne.affinities.similarity import Similarity
+from acctsne.files.backed import in_reach
 from acctsne.forces.engine import METHODS, check_method
 from acctsne.forces.output_kernel import Dof, check_dof
 from acctsne.neighbors.euclidean import exact_neighbors
@@ -279,7 +280,7 @@ def label_agreement(
 def check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
     """Check rows of dense data; whatever is not float32 becomes float64."""
     checked: npt.NDArray[Any] = check_array(
-        X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2, input_name="X"
+        in_reach(X), dtype=[np.float64, np.float32], order="C", ensure_min_samples=2, input_name="X"
     )
     return checked
 

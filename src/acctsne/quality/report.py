@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from acctsne import _core
 from acctsne.affinities.affinities import csr_arrays, joint_probabilities
 from acctsne.affinities.similarity import Similarity
+from acctsne.files.backed import in_reach
 from acctsne.files.replacing import replacing
 from acctsne.forces.output_kernel import Dof, check_dof
 from acctsne.neighbors.euclidean import exact_neighbors
@@ -201,7 +202,7 @@ def report(
     threads = effective_threads(n_jobs)
     if metric not in NATIVE_METRICS:
         raise ValueError(f"metric must be one of {', '.join(NATIVE_METRICS)}; got {metric!r}")
-    X = check_data(dense_if_small(X))
+    X = check_data(dense_if_small(in_reach(X)))
     check_consistent_length(X, Y)
     sizes = _check_sizes(n_neighbors, len(X))
     if not 0 < perplexity < len(X):

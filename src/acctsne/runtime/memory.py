@@ -23,20 +23,20 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 @contextmanager
-def room_for(needed: int, what: str) -> Iterator[None]:
+def room_for(needed: int, what: str, advice: str = ADVICE) -> Iterator[None]:
     """Raise MemoryError if so many bytes more cannot be had, or if memory runs out on the way."""
     if needed > SMALL:
         for limit, left in _left():
             if needed > left:
                 raise MemoryError(
                     f"{what} needs at least {_size(needed)} of memory, and {limit} leaves "
-                    f"{_size(left)}. {ADVICE}"
+                    f"{_size(left)}. {advice}"
                 )
     try:
         yield
     except MemoryError as error:
         raise MemoryError(
-            f"{what} needs at least {_size(needed)} of memory, and it ran out. {ADVICE}"
+            f"{what} needs at least {_size(needed)} of memory, and it ran out. {advice}"
         ) from error
 
 
