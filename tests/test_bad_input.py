@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_matrix
 
-from acctsne import TSNE
+from acctsne import TSNE, nearest_neighbors
+from acctsne.runtime.rows import with_whole_rows
 from helpers import found_arrays
 
 Array = npt.NDArray[Any]
@@ -159,6 +160,16 @@ class TestType:
         wide[::2, ::2] = X
         for same in (np.asfortranarray(X), wide[::2, ::2], X[::-1][::-1]):
             np.testing.assert_array_equal(small().fit_transform(same), expected)
+
+    def test_numbers_at_odd_bytes(self) -> None:
+        X = normal()
+        records = np.zeros(len(X), dtype=[("tag", "u1"), ("x", X.dtype, X.shape[1])])
+        records["x"] = X
+        assert with_whole_rows(records["x"]).flags.aligned
+        expected = small().fit_transform(X)
+        np.testing.assert_array_equal(small().fit_transform(records["x"]), expected)
+        found = nearest_neighbors(records["x"], 5).distances
+        np.testing.assert_array_equal(found, nearest_neighbors(X, 5).distances)
 
     def test_byte_order_does_not_matter(self) -> None:
         X = normal()

@@ -6,6 +6,7 @@
 #include "bind/native_call.hpp"
 #include "forces/output_kernel.hpp"
 #include "forces/repulsive_exact.hpp"
+#include "tree/morton.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>
@@ -99,6 +100,26 @@ nb::tuple symmetrized(Input2<PointId> indices, Input2<Real> conditional, bool eq
 }
 
 template <typename Real>
+bool share_codes(Input2<Real> Y, int threads) {
+  const auto count = static_cast<Size>(Y.shape(0));
+  const auto dims = static_cast<int>(Y.shape(1));
+  require(count >= 1 && dims >= 1 && dims <= kCompiledDims, "no layout that has Morton codes");
+  bool shared = false;
+  run_native(threads, [&](ThreadTeam& team) {
+    std::vector<Real> lower(Y.data(), Y.data() + dims);
+    std::vector<Real> upper = lower;
+    for (Size c = 0; c < count * dims; ++c) {
+      Real& low = lower[static_cast<std::size_t>(c % dims)];
+      Real& high = upper[static_cast<std::size_t>(c % dims)];
+      low = std::min(low, Y.data()[c]);
+      high = std::max(high, Y.data()[c]);
+    }
+    shared = some_share_a_code(Y.data(), count, dims, lower.data(), upper.data(), team);
+  });
+  return shared;
+}
+
+template <typename Real>
 nb::dict tree_arrays(Input2<Real> Y, int threads) {
   const auto count = static_cast<Size>(Y.shape(0));
   require(count >= 1, "a tree needs a point");
@@ -161,6 +182,7 @@ void bind_steps_of(nb::module_& m) {
         "points"_a, "threads"_a);
   m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
         "equal"_a, "threads"_a);
+  m.def("some_share_a_code", &share_codes<Real>, "Y"_a.noconvert(), "threads"_a);
   m.def("build_tree", &tree_arrays<Real>, "Y"_a.noconvert(), "threads"_a);
 }
 

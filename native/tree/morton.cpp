@@ -186,11 +186,21 @@ std::vector<PointId> morton_order(const Real* points, Size count, int dims, cons
   return order;
 }
 
+template <typename Real>
+bool some_share_a_code(const Real* points, Size count, int dims, const Real* lower,
+                       const Real* upper, ThreadTeam& team) {
+  auto [codes, bits] = morton_codes(points, count, dims, lower, upper, team);
+  std::vector<PointId> order(codes.size(), PointId{0});
+  CodeSorter().sort(codes, order, bits, team);
+  return std::ranges::adjacent_find(codes) != codes.end();
+}
+
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \
   template std::pair<std::vector<MortonCode>, int> morton_codes(                                   \
       const Real*, Size, int, const Real*, const Real*, ThreadTeam&);                              \
   template std::vector<PointId> morton_order(const Real*, Size, int, const Real*, const Real*,     \
-                                             ThreadTeam&);
+                                             ThreadTeam&);                                         \
+  template bool some_share_a_code(const Real*, Size, int, const Real*, const Real*, ThreadTeam&);
 ACCTSNE_INSTANTIATE(float)
 ACCTSNE_INSTANTIATE(double)
 #undef ACCTSNE_INSTANTIATE

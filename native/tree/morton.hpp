@@ -54,4 +54,9 @@ template <typename Real>
 std::vector<PointId> morton_order(const Real* points, Size count, int dims, const Real* lower,
                                   const Real* upper, ThreadTeam& team);
 
+// Whether two points have the same Morton code, as those in the same place do.
+template <typename Real>
+bool some_share_a_code(const Real* points, Size count, int dims, const Real* lower,
+                       const Real* upper, ThreadTeam& team);
+
 } // namespace acctsne

@@ -542,12 +542,12 @@ class TSNE(
         """Make the layout that the problem asks for, with no two points in the same place."""
         init, given = problem.init, problem.given
         if isinstance(init, np.ndarray):
-            return separate_coincident(init, problem.fixed)
+            return separate_coincident(init, problem.fixed, problem.threads)
         if init == "pca" and isinstance(given, Samples):
             components = found.components if found else None
             if components is None:
                 components = principal_components(given.X, problem.n_components, problem.threads)
-            return finished(components, problem.dtype)
+            return finished(components, problem.dtype, problem.threads)
         random = check_random_state(self.random_state)
         return layout_from_affinities(init, P, problem.n_components, random, problem.threads)
 

@@ -267,12 +267,13 @@ class TSNE(estimator.TSNE):
         first = self._processes.rank == 0
         layout = None
         if isinstance(problem.init, np.ndarray):
-            layout = separate_coincident(problem.init) if first else None
+            layout = separate_coincident(problem.init, threads=problem.threads) if first else None
         elif problem.init == "random":
             if first:
                 size = (problem.n_samples, problem.n_components)
                 normal = check_random_state(self.random_state).standard_normal(size=size)
-                layout = separate_coincident((INITIAL_STD * normal).astype(problem.dtype))
+                start = (INITIAL_STD * normal).astype(problem.dtype)
+                layout = separate_coincident(start, threads=problem.threads)
         else:
             assert isinstance(problem.given, Samples)
             components = found.components if found else None
@@ -285,7 +286,7 @@ class TSNE(estimator.TSNE):
                     self._processes,
                 )
             everything = self._processes.all_rows(components, problem.n_samples)
-            layout = finished(everything, problem.dtype) if first else None
+            layout = finished(everything, problem.dtype, problem.threads) if first else None
         return self._processes.bcast_array(layout)
 
     def _embedding(self, P: Affinities, layout: npt.NDArray[Any], problem: Problem) -> Embedding:

@@ -67,7 +67,8 @@ def pca(
     _check_n_components(n_components)
     checked_dtype = check_layout_dtype(dtype)
     threads = effective_threads(n_jobs)
-    return finished(principal_components(check_data(X), n_components, threads), checked_dtype)
+    coordinates = principal_components(check_data(X), n_components, threads)
+    return finished(coordinates, checked_dtype, threads)
 
 
 def random(

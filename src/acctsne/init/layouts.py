@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array
 
+from acctsne import _core
 from acctsne.affinities.affinities import Affinities
 from acctsne.init.multilevel_layout import multilevel_coordinates
 from acctsne.init.spectral_layout import spectral_coordinates
@@ -34,32 +35,36 @@ def layout_from_affinities(
     """Make a layout that needs no data but P, or check one that is given."""
     if not isinstance(init, str):
         given = check_initial_layout(np.asarray(init), P.n_samples, n_components, P.dtype)
-        return separate_coincident(given)
+        return separate_coincident(given, threads=threads)
     if init == "random":
         normal = random_state.standard_normal(size=(P.n_samples, n_components))
-        return separate_coincident((INITIAL_STD * normal).astype(P.dtype))
+        return separate_coincident((INITIAL_STD * normal).astype(P.dtype), threads=threads)
     if init == "spectral":
-        return finished(spectral_coordinates(P.to_scipy(), n_components), P.dtype)
+        return finished(spectral_coordinates(P.to_scipy(), n_components), P.dtype, threads)
     if init == "multilevel":
-        return finished(multilevel_coordinates(P.to_scipy(), n_components, threads), P.dtype)
+        coordinates = multilevel_coordinates(P.to_scipy(), n_components, threads)
+        return finished(coordinates, P.dtype, threads)
     raise ValueError(f"init must be an array or one of {', '.join(AFFINITY_INITS)}; got {init!r}")
 
 
-def finished(coordinates: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def finished(
+    coordinates: npt.NDArray[np.float64], dtype: np.dtype[Any], threads: int = 1
+) -> npt.NDArray[Any]:
     """Scale coordinates to the usual standard deviation, with no two points in the same place."""
     std = float(coordinates[:, 0].std())
-    layout = coordinates * (INITIAL_STD / std) if std > 0 else np.zeros_like(coordinates)
+    layout = np.empty(coordinates.shape, dtype=dtype)
+    np.multiply(coordinates, INITIAL_STD / std if std > 0 else 0.0, out=layout, casting="unsafe")
     # No force ever leads out of a plane that all points lie in: some noise on the axes that it
     # lacks lets the descent use them.
-    empty = np.flatnonzero(~layout.any(axis=0))
-    if std > 0 and len(empty):
+    empty = [axis for axis in range(layout.shape[1]) if not coordinates[:, axis].any()]
+    if std > 0 and empty:
         noise = np.random.default_rng(0).standard_normal((len(layout), len(empty)))
         layout[:, empty] = JITTER * INITIAL_STD * noise
-    return separate_coincident(np.ascontiguousarray(layout, dtype=dtype))
+    return separate_coincident(layout, threads=threads)
 
 
 def separate_coincident(
-    layout: npt.NDArray[Any], fixed: npt.NDArray[np.uint8] | None = None
+    layout: npt.NDArray[Any], fixed: npt.NDArray[np.uint8] | None = None, threads: int = 1
 ) -> npt.NDArray[Any]:
     """Move points that share a place a little apart.
 
@@ -67,7 +72,8 @@ def separate_coincident(
     moves are deterministic and touch no other point. Fixed points stay, and the first of each place
     where none is fixed.
     """
-    if not _some_may_coincide(layout):
+    # Few layouts have such points, and to sort codes is faster than to compare them all.
+    if not _core.some_share_a_code(np.ascontiguousarray(layout[:, :3]), threads):
         return layout
     keys = layout.T if fixed is None else [fixed == 0, *layout.T]  # fixed ones first in each place
     order = np.lexsort(keys)
@@ -84,14 +90,6 @@ def separate_coincident(
         layout = layout.copy()
         layout[repeats] += (scale * jitter).astype(layout.dtype)
     return layout
-
-
-def _some_may_coincide(layout: npt.NDArray[Any]) -> bool:
-    """Compare points by a number each, which is faster than sorting them."""
-    bits = (layout + layout.dtype.type(0)).view(np.uint32 if layout.itemsize == 4 else np.uint64)
-    factors = np.uint64(0x9E3779B97F4A7C15) ** np.arange(layout.shape[1], dtype=np.uint64)
-    numbers = np.sort(bits.astype(np.uint64) @ factors)
-    return bool((numbers[1:] == numbers[:-1]).any())
 
 
 def check_initial_layout(

@@ -35,7 +35,12 @@ def computed(rows: Any) -> Any:
 
 
 def with_whole_rows(X: Any) -> Any:
-    """Return rows that lie in one piece each, or as they are if there are too many to copy."""
+    """Return rows that lie in one piece each, or as they are if there are too many to copy.
+
+    Numbers that begin at odd bytes, such as a field of packed records, are copied in any case.
+    """
+    if not issparse(X) and not X.flags.aligned:
+        return np.require(X, requirements=["C", "A"])
     scattered = not issparse(X) and X.shape[1] > 1 and X.strides[1] != X.itemsize
     return np.ascontiguousarray(X) if scattered and X.nbytes <= SCATTERED_BYTES else X
 
