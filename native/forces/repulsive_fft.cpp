@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace acctsne {
 namespace {
@@ -271,40 +272,67 @@ void FftRepulsion<Real, Dims>::spread(const ChargingPoints<Real>& charging, Thre
   const Size strips = static_cast<Size>(strip_starts_.size()) - 1;
   for (Size parity = 0; parity < 2; ++parity) {
     team.for_chunks((strips - parity + 1) / 2, [&](Size chunk, int) {
-      const Size strip = 2 * chunk + parity;
-      const Size begin = strip_starts_[static_cast<std::size_t>(strip)];
-      const Size end = strip_starts_[static_cast<std::size_t>(strip) + 1];
-      if (is_full_[static_cast<std::size_t>(strip)]) {
-        spread_in_parts(charging, strip, begin, end);
-      } else {
-        kernel(geometry_, charging.points, ids_.data() + begin, end - begin, fine_.column(0));
+      const std::size_t strip = acctsne::at(2 * chunk + parity);
+      if (!is_full_[strip]) {
+        const Size begin = strip_starts_[strip];
+        kernel(geometry_, charging.points, ids_.data() + begin, strip_starts_[strip + 1] - begin,
+               fine_.column(0));
       }
     });
+    spread_in_parts(charging, parity, team);
   }
 }
 
+// The full strips of one parity. Parts of their points are spread over columns of their own, which
+// are then added to the grid's in the order of the parts.
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::spread_in_parts(const ChargingPoints<Real>& charging, Size strip,
-                                               Size begin, Size end) {
-  const auto kernel = grid_kernels_.spread_points[Dims - 1];
-  // A point's four columns may reach into the next strip.
-  const Size first = strip * kStripColumns;
-  const Size columns = std::min(kStripColumns + 3, fine_.nodes(0) - first);
-  std::vector<Real> part(static_cast<std::size_t>(columns * fine_.stride()));
-  // The kernel counts nodes from the grid's first column.
-  GridGeometry<Real> geometry = geometry_;
-  geometry.first_column = first;
-  Real* grid = fine_.column(first);
-  const PointId* last = ids_.data() + end;
-  for (const PointId* ids = ids_.data() + begin; ids < last;) {
-    const Size part_end = *std::ranges::upper_bound(charging.part_ends, Size{*ids});
-    const PointId* next = std::lower_bound(ids, last, part_end);
-    std::fill(part.begin(), part.end(), Real(0));
-    kernel(geometry, charging.points, ids, next - ids, part.data());
-    for (std::size_t node = 0; node < part.size(); ++node) {
-      grid[node] += part[node];
+void FftRepulsion<Real, Dims>::spread_in_parts(const ChargingPoints<Real>& charging, Size parity,
+                                               ThreadTeam& team) {
+  struct Part {
+    Size first_column;
+    const PointId* begin;
+    const PointId* end;
+  };
+  std::vector<Part> parts;
+  for (std::size_t strip = acctsne::at(parity); strip < is_full_.size(); strip += 2) {
+    const PointId* last = ids_.data() + strip_starts_[strip + 1];
+    for (const PointId* ids = ids_.data() + strip_starts_[strip]; is_full_[strip] && ids < last;) {
+      const Size part_end = *std::ranges::upper_bound(charging.part_ends, Size{*ids});
+      const PointId* next = std::lower_bound(ids, last, part_end);
+      parts.push_back({static_cast<Size>(strip) * kStripColumns, ids, next});
+      ids = next;
     }
-    ids = next;
+  }
+  if (parts.empty()) {
+    return;
+  }
+  const auto kernel = grid_kernels_.spread_points[Dims - 1];
+  constexpr Size kColumns = kStripColumns + 3; // a point's four may reach into the next strip
+  const Size part_size = kColumns * fine_.stride();
+  const Size at_once = 2 * Size{team.size()}; // as many as are in a cache when they are added
+  part_columns_.resize(acctsne::at(at_once * part_size));
+  for (Size first = 0; first < static_cast<Size>(parts.size()); first += at_once) {
+    const std::span<const Part> some = std::span(parts).subspan(
+        acctsne::at(first), std::min(acctsne::at(at_once), parts.size() - acctsne::at(first)));
+    team.for_chunks(static_cast<Size>(some.size()), [&](Size i, int) {
+      const Part& part = some[acctsne::at(i)];
+      Real* columns = part_columns_.data() + i * part_size;
+      std::fill_n(columns, part_size, Real(0));
+      // The kernel counts nodes from the grid's first column.
+      GridGeometry<Real> geometry = geometry_;
+      geometry.first_column = part.first_column;
+      kernel(geometry, charging.points, part.begin, part.end - part.begin, columns);
+    });
+    team.for_chunks(kColumns, [&](Size column, int) {
+      const Real* from = part_columns_.data() + column * fine_.stride();
+      for (const Part& part : some) {
+        if (part.first_column + column < fine_.nodes(0)) {
+          Real* to = fine_.column(part.first_column + column);
+          std::transform(from, from + fine_.stride(), to, to, std::plus<>());
+        }
+        from += part_size;
+      }
+    });
   }
 }
 

@@ -56,7 +56,7 @@ private:
   void charge(const MapView<Real>& map, Communicator& processes, ThreadTeam& team);
   void sort_into_strips(const Real* points, Size count, ThreadTeam& team);
   void spread(const ChargingPoints<Real>& charging, ThreadTeam& team);
-  void spread_in_parts(const ChargingPoints<Real>& charging, Size strip, Size begin, Size end);
+  void spread_in_parts(const ChargingPoints<Real>& charging, Size parity, ThreadTeam& team);
   void convolve(ThreadTeam& team);
   void coarsen(ThreadTeam& team);
   void add_far_potential(ThreadTeam& team);
@@ -77,6 +77,7 @@ private:
   SharedCharges<Real, Dims> shared_;
   std::vector<Size> part_ends_;
   std::vector<bool> is_full_; // of each strip: its points' charges are added up by parts
+  std::vector<Real> part_columns_;
   // Charging points in the order of the strips of grid columns that they fall into.
   std::vector<PointId> ids_;
   std::vector<std::int32_t> strip_of_;
