@@ -288,22 +288,17 @@ void FftRepulsion<Real, Dims>::spread(const ChargingPoints<Real>& charging, Thre
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::spread_in_parts(const ChargingPoints<Real>& charging, Size parity,
                                                ThreadTeam& team) {
-  struct Part {
-    Size first_column;
-    const PointId* begin;
-    const PointId* end;
-  };
-  std::vector<Part> parts;
+  parts_.clear();
   for (std::size_t strip = acctsne::at(parity); strip < is_full_.size(); strip += 2) {
     const PointId* last = ids_.data() + strip_starts_[strip + 1];
     for (const PointId* ids = ids_.data() + strip_starts_[strip]; is_full_[strip] && ids < last;) {
       const Size part_end = *std::ranges::upper_bound(charging.part_ends, Size{*ids});
       const PointId* next = std::lower_bound(ids, last, part_end);
-      parts.push_back({static_cast<Size>(strip) * kStripColumns, ids, next});
+      parts_.push_back({static_cast<Size>(strip) * kStripColumns, ids, next});
       ids = next;
     }
   }
-  if (parts.empty()) {
+  if (parts_.empty()) {
     return;
   }
   const auto kernel = grid_kernels_.spread_points[Dims - 1];
@@ -311,9 +306,9 @@ void FftRepulsion<Real, Dims>::spread_in_parts(const ChargingPoints<Real>& charg
   const Size part_size = kColumns * fine_.stride();
   const Size at_once = 2 * Size{team.size()}; // as many as are in a cache when they are added
   part_columns_.resize(acctsne::at(at_once * part_size));
-  for (Size first = 0; first < static_cast<Size>(parts.size()); first += at_once) {
-    const std::span<const Part> some = std::span(parts).subspan(
-        acctsne::at(first), std::min(acctsne::at(at_once), parts.size() - acctsne::at(first)));
+  for (Size first = 0; first < static_cast<Size>(parts_.size()); first += at_once) {
+    const std::span<const Part> some = std::span(parts_).subspan(
+        acctsne::at(first), std::min(acctsne::at(at_once), parts_.size() - acctsne::at(first)));
     team.for_chunks(static_cast<Size>(some.size()), [&](Size i, int) {
       const Part& part = some[acctsne::at(i)];
       Real* columns = part_columns_.data() + i * part_size;

@@ -77,6 +77,12 @@ private:
   SharedCharges<Real, Dims> shared_;
   std::vector<Size> part_ends_;
   std::vector<bool> is_full_; // of each strip: its points' charges are added up by parts
+  struct Part {
+    Size first_column;
+    const PointId* begin;
+    const PointId* end;
+  };
+  std::vector<Part> parts_; // of the points of full strips
   std::vector<Real> part_columns_;
   // Charging points in the order of the strips of grid columns that they fall into.
   std::vector<PointId> ids_;

@@ -20,7 +20,8 @@ void* counted(void* memory) {
 
 } // namespace
 
-// All other forms of new call one of these two.
+// All other forms of new call one of these two. Were delete inlined and new not, gcc would take
+// them for a mismatched pair.
 void* operator new(std::size_t size) {
   return counted(std::malloc(size > 0 ? size : 1));
 }
@@ -28,16 +29,16 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
   const auto step = static_cast<std::size_t>(alignment);
   return counted(std::aligned_alloc(step, (size / step + 1) * step));
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::align_val_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
 
