@@ -304,11 +304,11 @@ void FftRepulsion<Real, Dims>::spread_in_parts(const ChargingPoints<Real>& charg
   const auto kernel = grid_kernels_.spread_points[Dims - 1];
   constexpr Size kColumns = kStripColumns + 3; // a point's four may reach into the next strip
   const Size part_size = kColumns * fine_.stride();
-  const Size at_once = 2 * Size{team.size()}; // as many as are in a cache when they are added
-  part_columns_.resize(acctsne::at(at_once * part_size));
-  for (Size first = 0; first < static_cast<Size>(parts_.size()); first += at_once) {
+  constexpr Size kAtOnce = 64; // enough for many threads, few enough to stay in caches
+  part_columns_.resize(acctsne::at(kAtOnce * part_size));
+  for (Size first = 0; first < static_cast<Size>(parts_.size()); first += kAtOnce) {
     const std::span<const Part> some = std::span(parts_).subspan(
-        acctsne::at(first), std::min(acctsne::at(at_once), parts_.size() - acctsne::at(first)));
+        acctsne::at(first), std::min(acctsne::at(kAtOnce), parts_.size() - acctsne::at(first)));
     team.for_chunks(static_cast<Size>(some.size()), [&](Size i, int) {
       const Part& part = some[acctsne::at(i)];
       Real* columns = part_columns_.data() + i * part_size;
