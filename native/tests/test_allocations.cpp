@@ -20,12 +20,12 @@ void* counted(void* memory) {
 
 } // namespace
 
-// All other forms of new call one of these two. Were delete inlined and new not, gcc would take
-// them for a mismatched pair.
-void* operator new(std::size_t size) {
+// All other forms of new call one of these two. Were one of new and delete inlined and the other
+// not, gcc would take them for a mismatched pair.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   return counted(std::malloc(size > 0 ? size : 1));
 }
-void* operator new(std::size_t size, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
   const auto step = static_cast<std::size_t>(alignment);
   return counted(std::aligned_alloc(step, (size / step + 1) * step));
 }
