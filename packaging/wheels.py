@@ -84,7 +84,9 @@ def build(name: str, system: System, output: Path) -> Path:
         tags += [f"--platform-tag={system.platform}", str(next(Path(made).glob("*.whl")))]
         subprocess.run(tags, check=True, stdout=subprocess.DEVNULL)
         output.mkdir(exist_ok=True)
-        return Path(shutil.move(next(Path(made).glob("*.whl")), output))
+        wheel = next(Path(made).glob("*.whl"))
+        # By its name there, which takes the place of an earlier one.
+        return Path(shutil.move(wheel, output / wheel.name))
 
 
 def windows_python(folder: Path) -> dict[str, object]:
