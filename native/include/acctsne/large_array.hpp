@@ -1,6 +1,6 @@
 // Arrays that a parallel loop fills. They are not cleared, so that their pages are touched first by
-// the threads that do. The system takes as long to take a page back as to read it, and does so page
-// by page: where an array is large, as many threads return its pages as have filled them.
+// the threads that do. The system takes memory back page by page, which takes one thread tenths of
+// a second for a GB: where an array is large, as many threads return its pages as have filled them.
 #pragma once
 
 #include <cstddef>
