@@ -18,8 +18,9 @@ constexpr std::size_t kBlock = std::size_t{1} << 22;
 void ReturnPages::operator()(void* memory) const noexcept {
   if (bytes >= kLarge) {
     try {
-      ThreadTeam team(threads);
-      team.for_chunks(chunk_count(static_cast<Size>(bytes), Size{kBlock}), [&](Size block, int) {
+      const Size blocks = chunk_count(static_cast<Size>(bytes), Size{kBlock});
+      ThreadTeam team(static_cast<int>(std::min<Size>(threads, blocks)));
+      team.for_chunks(blocks, [&](Size block, int) {
         const std::size_t begin = static_cast<std::size_t>(block) * kBlock;
         discard_pages(static_cast<std::byte*>(memory) + begin, std::min(kBlock, bytes - begin));
       });

@@ -76,7 +76,7 @@ void TreeRepulsion<Real, Dims>::forces(const MapView<Real>& map, Communicator& p
   }
   const Step step("repulsive", seconds.repulsive);
   const Rows own = rows_of(processes, map.count);
-  z_of_rows_.assign(static_cast<std::size_t>(map.count), 0.0);
+  z_of_rows_.resize(static_cast<std::size_t>(map.count)); // own rows are all written
   push_groups(own, force, team);
   add_rows(z, z_of_rows_.data(), own, team);
 }
@@ -159,8 +159,8 @@ void TreeRepulsion<Real, Dims>::make_tree(const MapView<Real>& map, StepSeconds&
     return list.next == static_cast<NodeId>(tree_.nodes().size());
   };
   const auto is_large = [](PointGroup group) { return group.end - group.begin > kGroupPoints; };
-  if (accept_.movement > 0 && std::ranges::all_of(lists_, is_whole) &&
-      std::ranges::none_of(groups_, is_large)) {
+  if (accept_.movement > 0 && std::ranges::none_of(groups_, is_large) &&
+      std::all_of(lists_.get(), lists_.get() + groups_.size(), is_whole)) {
     built_from_.assign(points, points + count * Dims);
     std::copy_n(lower, Dims, built_lower_);
     std::copy_n(upper, Dims, built_upper_);
@@ -216,7 +216,11 @@ void TreeRepulsion<Real, Dims>::visit_groups(Size subtree, Visit&& visit) const 
 
 template <typename Real, int Dims>
 void TreeRepulsion<Real, Dims>::make_lists(ThreadTeam& team) {
-  lists_.resize(groups_.size());
+  if (groups_.size() > lists_room_) {
+    const std::size_t room = std::max(groups_.size(), lists_room_ + lists_room_ / 2);
+    lists_ = make_large_array<InteractionList<Dims>>(room, team.size());
+    lists_room_ = room;
+  }
   const TreeView<Real, Dims> view = tree_.view();
   const auto list_sources = std::get<Dims - 1>(kernels().tree.of<Real>().list_sources);
   parallel_for(team, static_cast<Size>(groups_.size()), kGroupsPerChunk, [&](Size begin, Size end) {

@@ -1,6 +1,7 @@
 // Step 6, repulsive forces, Barnes-Hut.
 #pragma once
 
+#include "acctsne/large_array.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "forces/repulsive.hpp"
@@ -49,10 +50,11 @@ private:
   Real built_lower_[Dims] = {}; // bounds of built_from_
   Real built_upper_[Dims] = {};
   std::vector<PointGroup> groups_;
-  std::vector<std::size_t> group_starts_;    // of each subtree
-  std::vector<InteractionList<Dims>> lists_; // of the groups
-  std::vector<double> z_of_rows_;            // a group's in the row of its first point
-  std::vector<Size> moved_;                  // points of each chunk that moved too far
+  std::vector<std::size_t> group_starts_;   // of each subtree
+  LargeArray<InteractionList<Dims>> lists_; // of the groups
+  std::size_t lists_room_ = 0;
+  std::vector<double> z_of_rows_; // a group's in the row of its first point
+  std::vector<Size> moved_;       // points of each chunk that moved too far
 };
 
 template <typename Real>
