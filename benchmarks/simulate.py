@@ -57,7 +57,7 @@ PAPER_SPEEDUP = {
     "whole fit": 22.0,
 }
 
-GRID_STEP = 0.415  # at the default force_error (native/forces/repulsive_fft.cpp)
+GRID_STEP = 0.405  # at the default force_error (native/forces/repulsive_fft.cpp)
 
 COPIED_BYTES = 1 << 28  # far more than caches hold
 COST_LOOPS = 300

@@ -71,7 +71,7 @@ double step_for(const RepulsionOptions& options) {
 } // namespace
 
 double grid_step_for_error(double error, double exponent) {
-  return 0.415 * std::pow(error / 0.02, 0.25) / std::sqrt(std::max(exponent, 1.0));
+  return 0.405 * std::pow(error / 0.02, 0.25) / std::sqrt(std::max(exponent, 1.0));
 }
 
 template <typename Real, int Dims>
