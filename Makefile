@@ -2,7 +2,7 @@
 # make test   build, install, run everything that must be green
 # make docs   build, install, write the documentation to build/docs
 # make wheel  wheels for Linux, macOS and Windows, into dist
-# All make their own environment in .venv; a second run only does what has changed.
+# All make their own environment, most of them in .venv; a second run only does what has changed.
 
 PYTHON ?= python3
 VENV := .venv
@@ -99,7 +99,7 @@ tidy: native-test
 	$(BIN)/python -m pip install --quiet --group tidy
 	clang-tidy -p build/native --quiet $(filter-out native/bind/% native/fuzz/% native/kernels/% native/tests/%,$(filter %.cpp,$(NATIVE_SOURCES)))
 
-# Every benchmark on small data: that it runs, not what it says.
+# Benchmarks on small data: that they run, not what they say.
 benchmark-smoke: build/installed $(VENV)/ready
 	$(BIN)/python benchmarks/compare.py --dataset digits --contestants acctsne,sklearn --repeats 1 --output build/smoke
 	$(BIN)/python benchmarks/steps.py --dataset digits --iterations 5 --output build/smoke

@@ -157,7 +157,7 @@ def single_cell_like(
     Cell types, each of several subtypes: clusters at two levels, of log-normal size, with random
     covariances, some stretched along a path as differentiating cells are, and a few points in
     between. The variance decays from the first component to the last. The clusters depend on the
-    seed and d only, and points come in random order, so that less points are a sample of more.
+    seed and d only, and points come in random order, so that fewer points are a sample of more.
     """
     rng = np.random.default_rng([seed, d])
     spectrum = np.arange(1, d + 1, dtype=np.float64) ** -0.7

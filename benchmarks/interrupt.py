@@ -2,7 +2,7 @@
 
 The first table is of real interrupts, from the signal to the exception. The second is of whole fits
 during which a timer rings every 10 ms: Ctrl-C would have waited at that place for as long as the
-timer's handler did, at most. 0.3 s is promised.
+timer's handler did, at most. 0.2 s is promised of native code, 0.3 s aimed at elsewhere.
 """
 
 import argparse

@@ -5,7 +5,7 @@
 Writes the data to FOLDER as npy, embeds that file by each number of processes, one number after the
 other, and prints what each process held at most, by stage: resident memory as Linux counts it,
 pages of the file and of MPI included. The descent ends after a few iterations, which do not add to
-it. Needs mpi4py and Linux.
+it; `--iterations 1000` lets it end by itself. Needs mpi4py and Linux.
 """
 
 import argparse
@@ -57,12 +57,13 @@ class Watched(TSNE):
         start_memory_peak()
 
 
-def measure(path: Path, iterations: int, threads: int) -> None:
+def measure(path: Path, iterations: int, threads: int, verbose: int) -> None:
     """Embed a file together with the other processes, and print figures of this one."""
     tsne = Watched(
         neighbors="approximate",
         n_jobs=threads,
         random_state=0,
+        verbose=verbose,
         callback=lambda *_: True,
         callback_every=iterations,
     )
@@ -93,6 +94,7 @@ def run(path: Path, processes: int, options: argparse.Namespace) -> list[dict[st
         str(options.iterations),
         "--threads",
         str(threads),
+        *(["--verbose"] if options.verbose else []),
     ]
     ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
@@ -112,10 +114,11 @@ def main() -> None:
     parser.add_argument("--processes", default="1,4", help="numbers of them")
     parser.add_argument("--iterations", type=int, default=60)
     parser.add_argument("--threads", type=int, default=2, help="of all processes together")
+    parser.add_argument("--verbose", action="store_true", help="show the log of the fits")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        measure(options.measure, options.iterations, options.threads)
+        measure(options.measure, options.iterations, options.threads, int(options.verbose))
         return
     try:
         data = load(options.dataset)
@@ -133,7 +136,8 @@ def main() -> None:
         peaks = [max(process["peaks"][stage] for process in processes) for stage in stages]
         divergences = {process["kl"] for process in processes}
         one = max(peaks) if one is None else one
-        cells = [count, f"{max(peaks) / 1e6:.0f}", f"{max(peaks) / one:.2f}"]
+        together = sum(max(process["peaks"].values()) for process in processes)
+        cells = [count, f"{max(peaks) / 1e6:.0f}", f"{max(peaks) / one:.2f}", f"{together / 1e6:.0f}"]
         cells += [f"{peak / 1e6:.0f}" for peak in peaks]
         cells += [
             f"{max(process.get(f'{stage}_bytes_sent', 0) for process in processes) / 1e6:.0f}"
@@ -150,6 +154,7 @@ def main() -> None:
                 "processes",
                 "peak",
                 "of the first",
+                "all together",
                 *stages,
                 *sent,
                 "iteration sent",

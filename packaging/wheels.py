@@ -1,7 +1,7 @@
 """Wheels for every system, by zig's cross compiler: `make wheel`.
 
 Needs what the group "wheel" of pyproject.toml has. Python 3.12 or later makes one wheel for all
-later versions by the stable ABI, Python 3.11 one for itself. Wheels go to dist/.
+later versions by the stable ABI, Python 3.11 one for itself, except on Windows. Wheels go to dist/.
 """
 
 import argparse
@@ -54,13 +54,23 @@ def main() -> None:
     parser.add_argument("systems", nargs="*", metavar="SYSTEM", help=", ".join(SYSTEMS))
     parser.add_argument("--output", type=Path, default=ROOT / "dist")
     options = parser.parse_args()
-    for name in options.systems or SYSTEMS:
+    for name in options.systems or systems_here():
         if name not in SYSTEMS:
             parser.error(f"no system {name!r}; there are {', '.join(SYSTEMS)}")
         print(f"{name}: compiling", flush=True)
         wheel = build(name, SYSTEMS[name], options.output)
         check(wheel, SYSTEMS[name])
         print(f"{name}: {wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
+
+
+def has_stable_abi() -> bool:
+    """Return whether this Python makes wheels of the stable ABI."""
+    return sys.version_info >= (3, 12)
+
+
+def systems_here() -> list[str]:
+    """Return the systems that this Python makes wheels for."""
+    return [name for name in SYSTEMS if has_stable_abi() or "windows" not in name]
 
 
 def build(name: str, system: System, output: Path) -> Path:
@@ -95,7 +105,7 @@ def windows_python(folder: Path) -> dict[str, object]:
     The stable ABI has the same headers everywhere but for pyconfig.h, and its library is a list of
     names.
     """
-    if sysconfig.get_python_version() == "3.11":
+    if not has_stable_abi():
         raise SystemExit("Windows needs Python 3.12 or later: its wheel is of the stable ABI")
     import abi3info
 

@@ -32,7 +32,7 @@ def fit_bytes(X: Array, **parameters: Any) -> bytes:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("method", "n", "dims"),
-    # No multiple of a chunk or a vector; the first also larger than the update's chunk of 4096.
+    # No multiple of a chunk or a vector; the first also larger than the update's chunks of 1024.
     [
         ("auto", 4517, 2),
         ("barnes_hut", 4517, 2),

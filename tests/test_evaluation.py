@@ -153,6 +153,10 @@ def test_who_takes_too_long_gets_a_part(tmp_path: Path) -> None:
     assert "about 16,676, from 10,000 rows" in text
     assert "first 100,000 of 1,291,337 rows" in text
     assert "50.0" in text
+    # It has no iterations, and never will; ours on all rows is still to come.
+    (line,) = (line for line in text.splitlines() if "about 16,676" in line)
+    assert line.split("|")[-2].strip() == "-"
+    assert text.count("not yet measured") == 2 + 2  # seconds and iterations; iterations of the part
 
 
 def test_kl_of_large_maps_is_that_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from common import number
-from evaluation.contest import part_rows
+from evaluation.contest import part_rows, too_long
 from evaluation.plan import Data, Plan
 from evaluation.records import Key, Store
 
@@ -18,7 +18,7 @@ def cell(store: Store, key: Key, name: str, form: str = ".2f", scale: float = 1.
     """Return a figure, the median over repeats, or why it is not there."""
     record = store.get(key)
     if record is None:
-        return NOT_YET
+        return "-" if too_long(store, key) else NOT_YET
     if not record.ok:
         return record.status
     value = store.figure(key, name)

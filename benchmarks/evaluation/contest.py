@@ -52,6 +52,12 @@ def part_rows(store: Store, data: Data, threads: int) -> int | None:
     return int(decision.figures["rows"])
 
 
+def too_long(store: Store, key: Key) -> bool:
+    """Whether that contestant would take too long on so many rows, and has got a part instead."""
+    decision = store.get(Key("part", key.dataset, key.rows, *OURS, key.threads))
+    return decision is not None and "/".join(key.entry) in decision.figures["predicted"]
+
+
 def rounds(store: Store, plan: Plan, keys: Sequence[Key]) -> list[Key]:
     """Repeat short fits, in rounds that each begin with another contestant."""
     times = {}

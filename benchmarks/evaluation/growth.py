@@ -74,7 +74,7 @@ def text(store: Store, plan: Plan) -> str:
         *(f"{e.title}, s" for e in others(plan)),
     ]
     return (
-        "Whole fits of synthetic data of 20 columns, less points being the first of more; other "
+        "Whole fits of synthetic data of 20 columns, fewer points being the first of more; other "
         f"packages as far as they are expected to take {plan.growth_seconds:g} s at most. The "
         "recall is that of the neighbours, 1 where they are exact, and memory is beyond the data."
         f"\n\n{table(header, lines)}"

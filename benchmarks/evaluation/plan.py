@@ -56,7 +56,7 @@ MNIST = Data("mnist", "MNIST", 70_000, 784, "mnist")
 FASHION = Data("fashion_mnist", "Fashion-MNIST", 70_000, 784, "fashion_mnist")
 CIFAR = Data("cifar10", "CIFAR-10", 60_000, 3072, "cifar10")
 SVHN = Data("svhn", "SVHN", 99_289, 3072, "svhn")
-# Less points are the first of more: records of one size serve every table that has it.
+# Fewer points are the first of more: records of one size serve every table that has it.
 SYNTHETIC = Data("synthetic", "synthetic cells", CELLS, 20, "synthetic:10000000x20")
 
 

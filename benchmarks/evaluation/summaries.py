@@ -6,7 +6,17 @@ from collections.abc import Callable
 from common import number, table
 from evaluation.cells import cell, present, ratio, seconds_form
 from evaluation.growth import largest
-from evaluation.plan import DIGITS, MNIST, OURS, Data, Plan
+from evaluation.plan import (
+    CIFAR,
+    DIGITS,
+    FASHION,
+    MNIST,
+    OURS,
+    SKLEARNEX,
+    SYNTHETIC,
+    Data,
+    Plan,
+)
 from evaluation.records import Key, Store
 
 
@@ -55,11 +65,53 @@ def short(store: Store, plan: Plan, data: Data) -> str:
                 number(_without_search(store, key), seconds_form(taken)),
                 cell(store, key, "iterations", ".0f"),
                 cell(store, judged, "exact_kl", ".3f"),
-                cell(store, judged, "force_error", ".1f", 100),
+                cell(store, judged, "force_error", ".2f", 100),
             ]
         )
     header = ["package", "seconds", "without neighbours", "iterations", "exact KL"]
     return table([*header, "force error, %"], lines)
+
+
+def million(store: Store, plan: Plan) -> str:
+    """Tell of a million points in one sentence."""
+    key = plan.fit(SYNTHETIC, OURS, 1_000_000)
+    record = store.get(key)
+    recall = record.figures["timings"].get("recall") if record and record.ok else None
+    return (
+        f"A million points (synthetic, 20 dimensions): {cell(store, key, 'seconds', '.0f')} s for "
+        f"the whole fit,\nneighbours of recall {number(recall, '.3f')} included, in "
+        f"{cell(store, key, 'peak_bytes', '.1f', 1e-9)} GB of memory beyond the data."
+    )
+
+
+def memory(store: Store, plan: Plan) -> str:
+    """Tell what large fits take."""
+    taken = [
+        cell(store, plan.fit(SYNTHETIC, OURS, rows), "peak_bytes", ".1f", 1e-9)
+        for rows in (1_000_000, 10_000_000)
+    ]
+    return (
+        f"A million points of 20 features took {taken[0]} GB beyond the data, ten million "
+        f"{taken[1]} GB ([Performance](performance.md))."
+    )
+
+
+def searches(store: Store, plan: Plan) -> str:
+    """Return the seconds of the exact searches for neighbours, of images by brute force too."""
+    lines = []
+    for data in (MNIST, FASHION, CIFAR):
+        ours, theirs = (
+            store.figure(plan.fit(data, entry), "knn_seconds") for entry in (OURS, SKLEARNEX)
+        )
+        lines.append(
+            [
+                f"{data.title}, {data.rows:,} x {data.columns:,}",
+                number(ours, ".2f"),
+                number(theirs, ".1f"),
+                ratio(theirs, ours),
+            ]
+        )
+    return table(["data", "acctsne, s", "scikit-learn-intelex, s", "times"], lines)
 
 
 def _without_search(store: Store, key: Key) -> float | None:
@@ -74,10 +126,13 @@ REGIONS: dict[str, dict[str, Made]] = {
     "README.md": {
         "mnist": lambda store, plan: short(store, plan, MNIST),
         "digits": lambda store, plan: short(store, plan, DIGITS),
+        "million": million,
     },
+    "docs/faq.md": {"memory": memory},
     "docs/performance.md": {
         "mnist": lambda store, plan: compared(store, plan, MNIST),
         "digits": lambda store, plan: compared(store, plan, DIGITS),
+        "searches": searches,
         "large": largest,
     },
 }

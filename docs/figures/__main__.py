@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import aligned_figures
-import benchmark_figures
 import map_figures
 import parameter_figures
 import quality_figures
@@ -25,7 +24,6 @@ MODULES = (
     parameter_figures,
     quality_figures,
     aligned_figures,
-    benchmark_figures,
 )
 
 

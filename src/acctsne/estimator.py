@@ -67,8 +67,8 @@ class TSNE(
 ):
     """t-distributed stochastic neighbour embedding.
 
-    A drop-in for :class:`sklearn.manifold.TSNE`: same parameters, same meaning, same attributes.
-    All steps run in a native core on every core allowed, and give the same bits for any number of
+    A drop-in for :class:`sklearn.manifold.TSNE`: same parameters, same attributes; where a meaning
+    differs, its parameter says so, and ``schedule="sklearn"`` follows scikit-learn's steps. All steps run in a native core on every core allowed, and give the same bits for any number of
     threads.
 
     Parameters
@@ -243,9 +243,9 @@ class TSNE(
 
     Notes
     -----
-    Ctrl-C is answered within 0.2 s while native code runs, which is all but the initial PCA and the
-    rotation before the neighbour search: KeyboardInterrupt is raised, and the attributes hold the
-    layout of the last finished iteration.
+    Ctrl-C is answered within 0.2 s while native code runs; a call of NumPy, SciPy or scikit-learn,
+    as for a spectral start or a metric that is not native, is finished first. KeyboardInterrupt is
+    raised, and the attributes hold the layout of the last finished iteration.
 
     References
     ----------
@@ -289,7 +289,7 @@ class TSNE(
         ],
         "callback": [callable, list, tuple, None],
         "callback_every": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
-        "dtype": "no_validation",  # checked in _validate, with the value in the message
+        "dtype": "no_validation",  # checked in check_parameters, with the value in the message
         "late_exaggeration": [Interval(Real, 0, None, closed="neither")],
         "late_exaggeration_start": [Interval(Integral, 0, None, closed="left"), None],
         "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left"), tuple, list],

@@ -27,7 +27,7 @@ from acctsne.runtime.threads import effective_threads
 class Samples:
     """Data whose neighbours and affinities are still to be found."""
 
-    X: Any  # dense C-contiguous array, CSR matrix, or square distances if precomputed
+    X: Any  # dense array of a stored type, CSR matrix, or square distances if precomputed
     similarity: Similarity
     search: SearchSettings
 

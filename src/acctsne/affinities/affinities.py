@@ -247,7 +247,8 @@ class Affinities(ReadOnly):
             Threads; None for all cores.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of an approximate search; an exact one needs none.
+            Seed of the sample that an approximate search's recall is estimated from, and of
+            pynndescent; an exact search needs none.
 
         verbose : int, default=0
             1 logs and draws progress on a terminal or in a notebook.

@@ -26,7 +26,7 @@ def check_n_neighbors(n_neighbors: Any, usual: int, most: int, why: str) -> int:
 
 
 def check_data(X: Any) -> Any:
-    """Check samples in rows: a dense C-contiguous array or a CSR matrix of floating-point type."""
+    """Check samples in rows: a dense array of a stored type, or a CSR matrix."""
     X = check_rows(X, "X", 2)
     check_n_samples(X.shape[0])
     return X

@@ -53,8 +53,8 @@ def make_parser(name: str = "") -> argparse.ArgumentParser:
     """List the commands, and describe the one that is called, whose module alone is loaded."""
     parser = argparse.ArgumentParser(
         prog="acctsne",
-        description="t-SNE for CPUs. Files are npy, npz, csv, tsv, parquet, arrow, feather, h5ad "
-        "or mtx, by their suffix.",
+        description="t-SNE for CPUs. Files are npy, npz, csv, tsv, parquet, arrow, feather, h5ad, "
+        "zarr or mtx, by their suffix.",
         epilog="`acctsne COMMAND --help` has the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"acctsne {acctsne.__version__}")

@@ -17,6 +17,7 @@ from math import ceil, exp, isfinite, log, log2, sqrt
 from acctsne._core import APPROXIMATE_AXES, FEW_FEATURES
 from acctsne.neighbors.euclidean import RECALL_SAMPLE, chosen_mode
 from acctsne.optimize.schedule import LOOK_EVERY
+from acctsne.runtime.checks import MAX_SAMPLES
 
 DIMS = 2
 REAL = 4  # bytes of a number in single precision, of the name of a point too
@@ -37,8 +38,6 @@ RELABELLED_AT = (0, 50, 200, 500)
 SYMMETRISATION_PARTS = 32  # in which edges of the transposed matrix come
 TRANSPOSED_PARTS = 16  # in which one process transposes them
 RELABELLING_PARTS = 16  # in which rows of P move
-
-MOST_POINTS = 2**31 - 1  # that 32 bits can name
 
 
 @dataclass(frozen=True)
@@ -119,8 +118,8 @@ class Job:
         for name, limit in least.items():
             if getattr(self, name) < limit:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {limit}")
-        if self.points > MOST_POINTS:
-            raise ValueError(f"points is {self.points}; acctsne can name at most {MOST_POINTS}")
+        if self.points > MAX_SAMPLES:
+            raise ValueError(f"points is {self.points}; at most {MAX_SAMPLES} are supported")
         if not (isfinite(self.gbit) and self.gbit > 0):
             raise ValueError(f"gbit is {self.gbit:g}; it must be a number above 0")
         if not 1 <= self.perplexity < self.points:

@@ -35,7 +35,7 @@ def chosen_mode(mode: str, n_samples: int, n_features: int) -> str:
 
 
 def search(X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = None) -> Neighbors:
-    """Find the neighbours of every row of a dense C-contiguous array among the others."""
+    """Find the neighbours of every row of a dense array among the others."""
     if chosen_mode(settings.mode, *X.shape) == "exact":
         return exact_neighbors(X, settings, progress)
     frame = find_frame(X, settings.n_neighbors, settings.threads, APPROXIMATE_AXES)
@@ -58,7 +58,7 @@ def search(X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = N
 def exact_neighbors(
     X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = None
 ) -> Neighbors:
-    """Find the exact neighbours of every row of a dense C-contiguous array."""
+    """Find the exact neighbours of every row of a dense array."""
     frame = find_frame(X, settings.n_neighbors, settings.threads)
     projection = frame.project(X, settings.threads)
     components = _components(frame, projection, settings)

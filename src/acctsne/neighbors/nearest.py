@@ -65,8 +65,9 @@ def nearest_neighbors(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The data. float64, float32, float16 and uint8 of any strides are read where they are, in a
-        file too; anything else becomes float64. Datasets of h5py, zarr arrays, `X` of a backed
+        The data. float64, float32, float16 and uint8 are read where they are, in a file too; other
+        types become float64, and up to 1 GiB of rows that do not lie in one piece are copied.
+        Datasets of h5py, zarr arrays, `X` of a backed
         AnnData object and what :func:`acctsne.io.open_rows` opens are taken as well: mapped where
         they lie in one piece, otherwise read once. With `metric="precomputed"`, a
         square matrix of distances, a sparse graph of them, or a pair `(indices, distances)`.

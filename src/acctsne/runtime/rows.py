@@ -1,4 +1,4 @@
-"""Rows of data as they are stored: read in blocks, never copied whole.
+"""Rows of data as they are stored: read in blocks, copied whole only where that is faster.
 
 Dense data may be float64, float32, float16 or uint8, of any strides, read-only, mapped from a file.
 float64 is computed with as it is; everything else as float32, which holds it exactly.
