@@ -22,7 +22,7 @@ from acctsne.forces.engine import Engine
 from acctsne.neighbors.euclidean import exact_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.optimizer import run_phase
-from acctsne.optimize.schedule import MAX_STEP, Phase, Ramp, make_schedule
+from acctsne.optimize.schedule import MAX_STEP, Phase, Ramp, Schedule
 from common import (
     Disturbance,
     disturbance_note,
@@ -39,7 +39,6 @@ from common import (
 
 METHODS = ("barnes_hut", "fft", "auto")
 DTYPES = ("float32", "float64")
-EXAGGERATION = 12.0
 WARM_UP = 5  # iterations in which buffers are made and pages touched
 BSP_REPEATS = 3
 
@@ -114,7 +113,7 @@ def late_layout(
 ) -> npt.NDArray[Any]:
     """Run t-SNE to a layout as it is late in a fit."""
     optimizer = P.optimizer(initial, "auto", threads)
-    for phase in make_schedule("fast", len(initial), iterations, EXAGGERATION, "auto"):
+    for phase in Schedule(max_iter=iterations).phases(len(initial)):
         run_phase(optimizer, phase, threads)
     layout: npt.NDArray[Any] = optimizer.points
     return layout

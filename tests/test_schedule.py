@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 from sklearn.manifold import _t_sne as sklearn_tsne
 
 from acctsne import TSNE, Affinities, Embedding, init
-from acctsne.optimize.schedule import Phase, Ramp, make_schedule
+from acctsne.optimize.schedule import Phase, Ramp, Schedule
 from acctsne.optimize.stopping import Watch
 
 Array = npt.NDArray[Any]
@@ -26,14 +26,11 @@ def fit(P: Affinities, **parameters: Any) -> TSNE:
     return TSNE(**{"init": "random", "random_state": 0, **parameters}).fit(P)
 
 
-def phases(kind: Any = "fast", **parameters: Any) -> list[Phase]:
-    usual: dict[str, Any] = {
-        "n_samples": 1200,
-        "max_iter": 1000,
-        "early_exaggeration": 12.0,
-        "early_exaggeration_iter": 250,
-    }
-    return make_schedule(kind, **{**usual, **parameters})
+def phases(
+    kind: Any = "fast", n_samples: int = 1200, tangled: bool = False, **parameters: Any
+) -> list[Phase]:
+    schedule = Schedule(kind, **{"early_exaggeration_iter": 250, **parameters})
+    return schedule.phases(n_samples, tangled)
 
 
 class TestLayout:

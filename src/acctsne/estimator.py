@@ -33,7 +33,7 @@ from acctsne.neighbors.given import check_graph, graph_neighbors, squared
 from acctsne.neighbors.nearest import find_all_pairs, find_neighbors
 from acctsne.neighbors.principal_components import principal_components
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
-from acctsne.optimize.schedule import MAX_ITERATIONS, TANGLED, PerPhase, Phase, make_schedule
+from acctsne.optimize.schedule import MAX_ITERATIONS, TANGLED, PerPhase, Phase, Schedule
 from acctsne.optimize.stopping import TOL, Watch
 from acctsne.problem import (
     Problem,
@@ -603,9 +603,8 @@ class TSNE(
             )
 
     def _schedule(self, n_samples: int, tangled: bool) -> list[Phase]:
-        return make_schedule(
+        schedule = Schedule(
             self.schedule,
-            n_samples,
             self.max_iter,
             self.early_exaggeration,
             self.early_exaggeration_iter,
@@ -614,8 +613,8 @@ class TSNE(
             self.max_step,
             self.late_exaggeration,
             self.late_exaggeration_start,
-            tangled=tangled,
         )
+        return schedule.phases(n_samples, tangled)
 
     def _tol(self) -> float:
         if self.tol == "auto":

@@ -21,7 +21,7 @@ from acctsne.affinities.forms import Matrix
 from acctsne.forces.engine import Engine
 from acctsne.init.spectral_layout import spectral_coordinates
 from acctsne.optimize.optimizer import make_optimizer, run_phase
-from acctsne.optimize.schedule import make_schedule
+from acctsne.optimize.schedule import Schedule
 from acctsne.runtime.progress import logger
 
 SAMPLED_PART = 0.1
@@ -73,7 +73,7 @@ def _embedded(P: csr_matrix, n_components: int, threads: int) -> npt.NDArray[np.
         Engine(),
         threads,
     )
-    for phase in make_schedule("fast", P.shape[0], ITERATIONS, 12.0, "auto"):
+    for phase in Schedule(max_iter=ITERATIONS).phases(P.shape[0]):
         run_phase(optimizer, phase, threads)
     return np.asarray(optimizer.points, dtype=np.float64)
 

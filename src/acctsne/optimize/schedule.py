@@ -90,72 +90,85 @@ class Phase:
         )
 
 
-def make_schedule(
-    kind: Literal["fast", "sklearn"],
-    n_samples: int,
-    max_iter: int,
-    early_exaggeration: float,
-    early_exaggeration_iter: int | Literal["auto"],
-    learning_rate: PerPhase = "auto",
-    momentum: PerPhase = "auto",
-    max_step: float | Literal["auto"] = "auto",
-    late_exaggeration: float = 1.0,
-    late_exaggeration_start: int | None = None,
-    tangled: bool = False,
-) -> list[Phase]:
-    """Lay out the phases.
+@dataclass(frozen=True)
+class Schedule:
+    """What the descent is asked to be, as users say it (:class:`acctsne.TSNE` explains each).
 
     "fast" is the heavy ball (native/optimize/friction.hpp) with a learning rate of N /
     exaggeration, the largest that it bears; early exaggeration fades. "sklearn" does what
     scikit-learn does: delta-bar-delta, one learning rate N / early_exaggeration / 4, momentum 0.5
     then 0.8, and 250 iterations of constant early exaggeration with a restart after it.
     """
-    fast = kind == "fast"
-    if early_exaggeration_iter == "auto":
-        wanted = (FADE_OF_TANGLED if tangled else FADE) if fast else SKLEARN_EARLY
-    else:
-        wanted = early_exaggeration_iter
-    early_end = min(wanted, max_iter)
-    late_start = max_iter if late_exaggeration == 1.0 else late_exaggeration_start
 
-    early_rate, main_rate = _per_phase(learning_rate)
-    early_momentum, main_momentum = _per_phase(momentum)
-    step = (MAX_STEP if fast else inf) if max_step == "auto" else float(max_step)
+    kind: Literal["fast", "sklearn"] = "fast"
+    max_iter: int = 1000
+    early_exaggeration: float = 12.0
+    early_exaggeration_iter: int | Literal["auto"] = "auto"
+    learning_rate: PerPhase = "auto"
+    momentum: PerPhase = "auto"
+    max_step: float | Literal["auto"] = "auto"
+    late_exaggeration: float = 1.0
+    late_exaggeration_start: int | None = None
 
-    def rates(given: float | None, exaggeration: Ramp) -> Ramp:
-        if given is not None:
-            return Ramp.constant(given)
-        if fast:
-            return Ramp(*(n_samples / factor for factor in exaggeration))
-        return Ramp.constant(max(n_samples / early_exaggeration / 4, SKLEARN_SMALLEST_RATE))
+    def phases(self, n_samples: int, tangled: bool = False) -> list[Phase]:
+        """Lay out the phases of a descent of so many samples from a start that may be tangled."""
+        early_end = self._early_end(tangled)
+        late_start = self.max_iter if self.late_exaggeration == 1.0 else self.late_exaggeration_start
+        after = 1.0 if late_start is not None and late_start > early_end else self.late_exaggeration
+        faded = Ramp(
+            float(self.early_exaggeration), float(after if self._fast else self.early_exaggeration)
+        )
+        phases = [self._phase("early exaggeration", early_end, faded, n_samples, early=True)]
+        if late_start is not None:
+            # No iterations at all where early exaggeration lasts longer.
+            phases.append(self._phase("embedding", late_start, Ramp.constant(1.0), n_samples))
+        if self.late_exaggeration != 1.0:
+            late = Ramp.constant(self.late_exaggeration)
+            phases.append(self._phase("late exaggeration", self.max_iter, late, n_samples))
+        if not self._fast:
+            phases[1] = replace(phases[1], restart=True)
+        return phases
 
-    def phase(name: str, end: int, exaggeration: Ramp, *, early: bool = False) -> Phase:
-        given = early_momentum if early else main_momentum
-        usual = None if fast else 0.5 if early else 0.8
+    @property
+    def _fast(self) -> bool:
+        return self.kind == "fast"
+
+    def _early_end(self, tangled: bool) -> int:
+        wanted = self.early_exaggeration_iter
+        if wanted == "auto":
+            wanted = (FADE_OF_TANGLED if tangled else FADE) if self._fast else SKLEARN_EARLY
+        return min(wanted, self.max_iter)
+
+    def _phase(
+        self, name: str, end: int, exaggeration: Ramp, n_samples: int, *, early: bool = False
+    ) -> Phase:
+        which = 0 if early else 1
+        momentum = _per_phase(self.momentum)[which]
+        usual = None if self._fast else 0.5 if early else 0.8
+        step = self.max_step
+        if step == "auto":
+            step = MAX_STEP if self._fast else inf
         # With exaggeration it is not the KL divergence that falls.
-        may_stop = not early and end == max_iter and exaggeration.last == 1.0
+        may_stop = not early and end == self.max_iter and exaggeration.last == 1.0
         return Phase(
             name=name,
             end=end,
             exaggeration=exaggeration,
-            learning_rate=rates(early_rate if early else main_rate, exaggeration),
-            momentum=usual if given is None else given,
-            max_step=step,
-            rule="heavy_ball" if fast else "delta_bar_delta",
-            look_every=(LOOK_EVERY if fast else CHECK_EVERY) if may_stop else 0,
+            learning_rate=self._rates(
+                _per_phase(self.learning_rate)[which], exaggeration, n_samples
+            ),
+            momentum=usual if momentum is None else momentum,
+            max_step=float(step),
+            rule="heavy_ball" if self._fast else "delta_bar_delta",
+            look_every=(LOOK_EVERY if self._fast else CHECK_EVERY) if may_stop else 0,
         )
 
-    after = 1.0 if late_start is not None and late_start > early_end else late_exaggeration
-    faded = Ramp(float(early_exaggeration), float(after if fast else early_exaggeration))
-    phases = [phase("early exaggeration", early_end, faded, early=True)]
-    if late_start is not None:
-        # No iterations at all where early exaggeration lasts longer.
-        phases.append(phase("embedding", late_start, Ramp.constant(1.0)))
-    if late_exaggeration != 1.0:
-        phases.append(phase("late exaggeration", max_iter, Ramp.constant(late_exaggeration)))
-    if not fast:
-        phases[1] = replace(phases[1], restart=True)
-    return phases
+    def _rates(self, given: float | None, exaggeration: Ramp, n_samples: int) -> Ramp:
+        if given is not None:
+            return Ramp.constant(given)
+        if self._fast:
+            return Ramp(*(n_samples / factor for factor in exaggeration))
+        return Ramp.constant(max(n_samples / self.early_exaggeration / 4, SKLEARN_SMALLEST_RATE))
 
 
 def _per_phase(value: PerPhase) -> tuple[float | None, float | None]:
