@@ -158,6 +158,16 @@ class TestPerplexities:
         expected = row_perplexities(w / w.sum(axis=1, keepdims=True))
         np.testing.assert_allclose(P.perplexities, expected, rtol=1e-5)
 
+    @pytest.mark.parametrize("bandwidth", [1e-160, 1e-300])
+    def test_fixed_and_next_to_nothing(self, bandwidth: float) -> None:
+        # The bandwidth's square vanishes: of neighbours at different distances the nearest is left.
+        indices = [[1, 2], [0, 2], [0, 1]]
+        distances = [[1.0, 1.0], [1.0, 2.0], [1.0, 2.0]]
+        P = Affinities.from_neighbors(
+            indices, distances, kind="fixed", bandwidth=bandwidth, dtype=np.float64
+        )
+        np.testing.assert_allclose(P.perplexities, [2, 1, 1])
+
     def test_uniform(self, found: tuple[Array, Array]) -> None:
         P = Affinities.from_neighbors(*found, kind="uniform")
         np.testing.assert_array_equal(P.perplexities, 60.0)

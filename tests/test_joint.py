@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from helpers import optimizer_at
+from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, Affinities, Embedding, _core
 from acctsne.affinities.forms import Conditional, Matrix
 from acctsne.forces.engine import Engine
+from acctsne.optimize.schedule import Phase, Ramp
 
 Array = npt.NDArray[Any]
 
@@ -179,6 +182,38 @@ class TestBadArrays:
             _core.symmetrize(bad, values, False, 1)
         with pytest.raises(ValueError, match=said):
             _core.Optimizer32(bad, values, False, values, Engine("exact").native(2))
+
+    def test_sum_that_overflows(self) -> None:
+        # Each is finite, and their sum is not.
+        indices = np.array([[1], [0], [1]], dtype=np.int32)
+        values = np.full((3, 1), 2e38, dtype=np.float32)
+        Y = np.arange(6, dtype=np.float32).reshape(3, 2)
+        with pytest.raises(ValueError, match="P is not finite"):
+            _core.Optimizer32(indices, values, False, Y, Engine("exact").native(2))
+
+    def test_values_next_to_nothing(self) -> None:
+        P = csr_matrix(np.full((3, 3), 1e-44, dtype=np.float32) * (1 - np.eye(3, dtype="f4")))
+        Y = np.arange(6, dtype=np.float32).reshape(3, 2)
+        attractive, *_ = optimizer_at(P, Y, "exact").forces(threads=1)
+        assert np.isfinite(attractive).all()
+
+    def test_numbers_of_points(self) -> None:
+        indices = np.array([[1, 2], [0, 2], [0, 1]], dtype=np.int32)
+        values = np.full((3, 2), 0.5, dtype=np.float32)
+        for points in (-1, 2**30 + 1, 2**32):
+            with pytest.raises(ValueError, match="no such number of points"):
+                _core.sort_rows(indices, values, points, 1)
+
+    def test_restored_points_are_not_held(self) -> None:
+        P = csr_matrix(np.ones((5, 5)) - np.eye(5)) / 20
+        Y = np.random.default_rng(0).normal(size=(5, 2))
+        optimizer = optimizer_at(P, Y, "exact")
+        state = optimizer.state()
+        optimizer.hold(np.ones(5, dtype=np.uint8))
+        optimizer.restore(**state)
+        phase = Phase("any", 5, Ramp.constant(1.0), Ramp.constant(10.0), 0.5, 5.0)
+        optimizer.run(phase.native(5, 0), None, None, 1)
+        assert (optimizer.points != Y).all()
 
     def test_shapes(self) -> None:
         indices = np.array([[1, 2], [0, 2], [0, 1]], dtype=np.int32)

@@ -67,6 +67,28 @@ def test_others_in_the_batch_do_not_matter(
             assert found[query].tobytes() == again.tobytes()
 
 
+def test_others_in_the_batch_do_not_matter_for_bytes() -> None:
+    # So many features that sums in float are rounded, which whole numbers are not.
+    rng = np.random.default_rng(0)
+    reference = rng.integers(0, 256, size=(100, 16_000)).astype(np.float32)
+    queries = rng.integers(0, 256, size=(6, 16_000)).astype(np.float32)
+    squares = np.array([np.square(query.astype(float) - reference).sum(axis=1) for query in queries])
+    order = squares.argsort(axis=1, kind="stable")[:, :10]
+    expected = np.take_along_axis(squares, order, axis=1).astype(np.float32)
+
+    def search(asked: Array) -> tuple[Array, Array]:
+        return query_neighbors(reference, asked, 10, metric="sqeuclidean")
+
+    together = search(queries)
+    with_another = search(np.vstack([queries, queries[:1] + 0.5]))
+    alone = [search(queries[i : i + 1]) for i in range(3)]
+    found = [together, with_another, tuple(map(np.vstack, zip(*alone, strict=True)))]
+    for indices, distances in found:
+        n = min(len(indices), len(queries))
+        np.testing.assert_array_equal(indices[:n], order[:n])
+        assert distances[:n].tobytes() == expected[:n].tobytes()
+
+
 def test_ties_go_to_the_lower_index() -> None:
     rng = np.random.default_rng(0)
     reference = rng.integers(0, 4, size=(700, 3)).astype(float)

@@ -47,6 +47,24 @@ def test_nearest(metric: str, dtype: Any) -> None:
     np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :9], rtol=1e-6, atol=1e-12)
 
 
+def test_short_rows_of_many_features() -> None:
+    # Hashed words: an index of all columns for each thousand rows would take far more than the rows.
+    n, features, filled = 70_000, 1 << 18, 3
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 300, size=(n + 5, filled)) * 800
+    values = rng.integers(1, 9, size=columns.shape).astype(np.float64)
+    starts = np.arange(0, columns.size + 1, filled)
+    X = csr_matrix((values.ravel(), columns.ravel(), starts), shape=(n + 5, features))
+    X.sum_duplicates()
+    X, asked = X[:n], X[n:]
+    indices, distances = query_neighbors(X, asked, 6)
+    squares = asked.power(2).sum(axis=1) + X.power(2).sum(axis=1).T - 2 * (asked @ X.T).toarray()
+    order = np.asarray(squares).argsort(axis=1, kind="stable")[:, :6]
+    np.testing.assert_array_equal(indices, order)
+    expected = np.sqrt(np.take_along_axis(np.asarray(squares), order, axis=1))
+    np.testing.assert_allclose(distances, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_queries(metric: str) -> None:
     X, asked = rows(200), rows(70, seed=1)

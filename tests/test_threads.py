@@ -147,6 +147,36 @@ class TestOneEmbeddingInSeveralThreads:
         assert seen == [0.0]
         assert embedding.n_iter == 10
 
+    @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
+    @pytest.mark.parametrize("n_jobs", [1, 3])
+    def test_a_signal_may_come_in_the_middle_of_an_iteration(
+        self, P: Affinities, n_jobs: int
+    ) -> None:
+        embedding = Embedding(P, "random", random_state=0, n_jobs=n_jobs)
+        undisturbed = embedding.copy()
+        said: list[str] = []
+
+        def look(*_: Any) -> None:
+            try:
+                embedding.kl()
+            except RuntimeError as error:
+                said.append(str(error))
+
+        before = signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        try:
+            for _ in range(50):
+                embedding.optimize(5000)  # long enough to be asked in between
+                if said:
+                    break
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        assert said
+        assert "in the middle of an iteration; ask in a callback" in said[0]
+        undisturbed.optimize(embedding.n_iter)
+        assert embedding.positions.tobytes() == undisturbed.positions.tobytes()
+
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system has no /proc")
 @pytest.mark.parametrize("n_jobs", [1, 3])

@@ -19,8 +19,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from acctsne import TSNE, Affinities
-from acctsne.embedding.transform import _weighted_medians
+from acctsne import TSNE, Affinities, _core
+from acctsne.embedding.transform import PLACEMENT, _weighted_medians
+from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import Frame, find_frame
 
 Array = npt.NDArray[Any]
@@ -38,6 +39,20 @@ def new_samples(digits: tuple[Array, Array]) -> Array:
 
 def small(**parameters: Any) -> TSNE:
     return TSNE(**{"perplexity": 10, "max_iter": 250, "random_state": 0, **parameters})
+
+
+@pytest.mark.parametrize("method", ["barnes_hut", "fft", "exact"])
+def test_map_with_a_hole(X: Array, new: Array, method: str) -> None:
+    tsne = small(method=method).fit(X)
+    tsne.embedding_[5] = np.nan
+    with pytest.raises(ValueError, match=r"not finite, \[nan nan\] in row 5"):
+        tsne.transform(new)
+    # Nor does native code take it, whoever calls.
+    indices = np.zeros((1, 1), dtype=np.int32)
+    one = np.ones((1, 1), dtype=np.float32)
+    options, phase = Engine(method).native(2), PLACEMENT.native(1, 0)
+    with pytest.raises(ValueError, match="a position that is not finite"):
+        _core.place(tsne.embedding_, indices, one, tsne.embedding_[:1], options, phase, threads=1)
 
 
 @pytest.fixture(scope="module", name="fitted")

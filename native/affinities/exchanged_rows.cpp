@@ -18,7 +18,8 @@
 namespace acctsne {
 namespace {
 
-constexpr Size kGroups = 32;
+// What is on its way, and sorted there, then takes little beside C and P.
+constexpr Size kGroups = 64;
 
 // Rows of C that one thread looks through at a time.
 constexpr Size kRowsPerChunk = 512;

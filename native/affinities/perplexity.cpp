@@ -274,7 +274,9 @@ void fixed_bandwidth(const ConditionalRows<Real>& rows, double beta, ThreadTeam&
   count_failures(rows.rows, team, [&](Size i, Scratch& scratch) {
     Row& row = scratch.row;
     load_row(rows, i, row);
-    const RowSums sums = weigh_row(row, rows.neighbors, beta * row.unit);
+    // A bandwidth that is next to nothing has an infinite beta; equal distances weigh the same.
+    const double scaled_beta = row.unit > 0 ? beta * row.unit : 0.0;
+    const RowSums sums = weigh_row(row, rows.neighbors, scaled_beta);
     write_row(rows, i, row.weights, sums.total, sums.entropy);
     return true;
   });

@@ -141,7 +141,6 @@ void bind_sparse_components_of(nb::module_& m) {
 } // namespace
 
 void bind_frame(nb::module_& m) {
-  m.attr("EXACT_AXES") = kExactAxes;
   m.attr("APPROXIMATE_AXES") = kApproximateAxes;
   m.attr("FEW_FEATURES") = kFewFeatures;
   m.def("find_frame", &find, "X"_a.noconvert(), "n_neighbors"_a, "n_axes"_a.none(), "threads"_a);

@@ -118,8 +118,8 @@ public:
 template <typename Body>
 void run_native(int threads, PythonPoll& poll, Body&& body) {
   {
-    const nb::gil_scoped_release unlocked;
     const CallUnderWay counted;
+    const nb::gil_scoped_release unlocked;
     ThreadTeam team(threads, [&poll] { return poll(); });
     try {
       body(team);

@@ -20,28 +20,36 @@
 namespace acctsne {
 namespace {
 
-// Keeps other threads out while one works on an optimiser. What that thread does itself, in a
-// callback, is let in where it is harmless.
+// The thread that works on an optimiser, if one does.
+struct Owner {
+  std::atomic<std::thread::id> thread{};
+  bool in_callback = false; // between two iterations, with nothing half done
+};
+
+// Keeps other threads out while one works on an optimiser. What that thread does itself is let in
+// where it is harmless: in a callback, or in the handler of a signal, which may come in the middle
+// of an iteration.
 class Exclusive {
 public:
-  using Owner = std::atomic<std::thread::id>;
-  enum class Nested { refused, allowed };
+  enum class Nested { refused, in_callback, allowed };
 
   Exclusive(Owner& owner, Nested nested) {
     std::thread::id found{};
     const std::thread::id self = std::this_thread::get_id();
-    if (owner.compare_exchange_strong(found, self)) {
+    if (owner.thread.compare_exchange_strong(found, self)) {
       owner_ = &owner;
     } else if (found != self) {
       throw std::runtime_error("this embedding is being optimised by another thread; wait for it, "
                                "or work on a copy()");
     } else if (nested == Nested::refused) {
       throw std::runtime_error("this embedding is being optimised; a callback cannot do so too");
+    } else if (nested == Nested::in_callback && !owner.in_callback) {
+      throw std::runtime_error("this embedding is in the middle of an iteration; ask in a callback");
     }
   }
   ~Exclusive() {
     if (owner_ != nullptr) {
-      owner_->store({});
+      owner_->thread.store({});
     }
   }
   Exclusive(const Exclusive&) = delete;
@@ -73,6 +81,7 @@ public:
       : rows_(initial.shape(0)), dims_(initial.shape(1)) {
     require_dims(options);
     require(rows_ >= 1 && indices.shape(0) == rows_, "P and the layout differ in rows");
+    require(static_cast<Size>(rows_) <= kMostPoints, "too many points");
     const Conditional<Real> C = conditional_of(indices, conditional, equal);
     run_native(threads, [&](ThreadTeam& team) {
       require_sorted(C, team);
@@ -94,6 +103,7 @@ public:
     const Rows own = rows_of(others_->rank(), others_->size(), points);
     require(points >= 1 && static_cast<Size>(indices.shape(0)) == own.end - own.begin,
             "P does not have own rows");
+    require(points <= kMostPoints, "too many points");
     const Conditional<Real> C = conditional_of(indices, conditional, equal);
     run_native(threads, [&](ThreadTeam& team) {
       require(is_sorted_by_column(C, points, team),
@@ -111,10 +121,12 @@ public:
     const Observer observer = [&](const Report& report) {
       const nb::gil_scoped_acquire locked;
       bool stop = false;
+      owner_.in_callback = true;
       const bool finished = poll.guarded([&] {
         stop =
             nb::cast<bool>(callback(report.iteration, report.kl_divergence, report.gradient_norm));
       });
+      owner_.in_callback = false;
       return stop || !finished;
     };
     bool finished = true;
@@ -132,7 +144,7 @@ public:
   }
 
   double kl_divergence(int threads) {
-    const Exclusive alone(owner_, Exclusive::Nested::allowed);
+    const Exclusive alone(owner_, Exclusive::Nested::in_callback);
     double kl = 0;
     run_native(threads, [&](ThreadTeam& team) { kl = optimizer_->kl_divergence(team); });
     return kl;
@@ -148,7 +160,7 @@ public:
   }
 
   nb::tuple forces(int threads) {
-    const Exclusive alone(owner_, Exclusive::Nested::allowed);
+    const Exclusive alone(owner_, Exclusive::Nested::in_callback);
     run_native(threads, [&](ThreadTeam& team) { optimizer_->evaluate(team); });
     return nb::make_tuple(to_numpy(optimizer_->attractive(), {rows_, dims_}),
                           to_numpy(optimizer_->repulsive(), {rows_, dims_}), optimizer_->z());
@@ -273,7 +285,7 @@ private:
 
   std::size_t rows_;
   std::size_t dims_;
-  mutable Exclusive::Owner owner_{};
+  mutable Owner owner_;
   OneProcess alone_;
   std::optional<PythonProcesses> others_; // if there are any
   std::unique_ptr<Optimizer<Real>> optimizer_;
@@ -296,6 +308,9 @@ nb::ndarray<nb::numpy, Real> place(Input2<Real> map, Input2<PointId> neighbors,
                       [map_points](PointId j) { return j >= 0 && j < map_points; }),
           "a neighbour's index is out of range");
   require(phase.momentum.has_value(), "new points need a momentum");
+  const auto finite = [](Real value) { return std::isfinite(value); };
+  require(map_points <= kMostPoints && std::all_of(map.data(), map.data() + map.size(), finite),
+          "the map has too many points, or a position that is not finite");
   std::vector<Real> positions(initial.data(), initial.data() + initial.size());
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });

@@ -8,6 +8,7 @@
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace acctsne {
 namespace {
@@ -44,7 +45,8 @@ void bind_options(nb::module_& m) {
       .def(
           "__init__",
           [](OutputKernel* self, double exponent, double scale) {
-            require(exponent > 0 && scale > 0, "exponent and scale must be positive");
+            require(exponent > 0 && scale > 0 && std::isfinite(exponent) && std::isfinite(scale),
+                    "exponent and scale must be positive and finite");
             new (self) OutputKernel{exponent, scale};
           },
           "exponent"_a, "scale"_a)
@@ -59,6 +61,8 @@ void bind_options(nb::module_& m) {
           "__init__",
           [](RepulsionOptions* self, const std::string& method, double angle, double force_error,
              const OutputKernel& output_kernel) {
+            require(std::isfinite(angle) && std::isfinite(force_error),
+                    "angle and force_error must be finite");
             new (self) RepulsionOptions{method_named(method), angle, force_error, output_kernel};
           },
           "method"_a, "angle"_a, "force_error"_a, "output_kernel"_a)
@@ -71,7 +75,10 @@ void bind_options(nb::module_& m) {
              std::pair<double, double> learning_rate, const std::string& rule,
              std::optional<double> momentum, double max_step, std::vector<Size> report_every,
              Size left) {
-            require(iterations >= 0 && done >= 0 && left >= 0, "a run has a number of iterations");
+            constexpr Size kMost = Size{1} << 61; // so that their sum is a number too
+            for (const Size count : {iterations, done, left}) {
+              require(count >= 0 && count <= kMost, "a run has a number of iterations");
+            }
             require(std::all_of(report_every.begin(), report_every.end(),
                                 [](Size n) { return n >= 1; }),
                     "report_every must be positive");

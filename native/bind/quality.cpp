@@ -109,6 +109,7 @@ nb::tuple rank_penalties_of(Input2<Real> X, Input2<PointId> nearest, Input2<Poin
   const auto all_rows = [&](const PointId* ids, std::size_t count) {
     return std::all_of(ids, ids + count, is_row);
   };
+  require(X.shape(1) >= 1 && !sample.empty(), "there are no features, or no references");
   require(nearest.shape(0) == rows && asked.shape(0) == rows, "neighbours do not fit the data");
   require(all_rows(nearest.data(), nearest.size()) && all_rows(asked.data(), asked.size()) &&
               all_rows(sample.data(), sample.size()),

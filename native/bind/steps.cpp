@@ -4,8 +4,7 @@
 #include "affinities/symmetrize.hpp"
 #include "bind/conditional.hpp"
 #include "bind/native_call.hpp"
-#include "forces/output_kernel.hpp"
-#include "forces/repulsive_exact.hpp"
+#include "forces/map_view.hpp"
 #include "tree/morton.hpp"
 #include "tree/tree.hpp"
 
@@ -78,6 +77,7 @@ template <typename Real>
 void sort_rows(InOut2<PointId> indices, InOut2<Real> conditional, Size points, int threads) {
   require(conditional.shape(0) == indices.shape(0) && conditional.shape(1) == indices.shape(1),
           "indices and conditional differ in shape");
+  require(points >= 0 && points <= kMostPoints, "no such number of points");
   run_native(threads, [&](ThreadTeam& team) {
     sort_by_column(indices.data(), conditional.data(), static_cast<Size>(indices.shape(0)),
                    static_cast<Size>(indices.shape(1)), points, team);
@@ -106,15 +106,9 @@ bool share_codes(Input2<Real> Y, int threads) {
   require(count >= 1 && dims >= 1 && dims <= kCompiledDims, "no layout that has Morton codes");
   bool shared = false;
   run_native(threads, [&](ThreadTeam& team) {
-    std::vector<Real> lower(Y.data(), Y.data() + dims);
-    std::vector<Real> upper = lower;
-    for (Size c = 0; c < count * dims; ++c) {
-      Real& low = lower[static_cast<std::size_t>(c % dims)];
-      Real& high = upper[static_cast<std::size_t>(c % dims)];
-      low = std::min(low, Y.data()[c]);
-      high = std::max(high, Y.data()[c]);
-    }
-    shared = some_share_a_code(Y.data(), count, dims, lower.data(), upper.data(), team);
+    const Bounds<Real> bounds(Y.data(), count, dims);
+    const MapView<Real> map = bounds.map();
+    shared = some_share_a_code(map.points, count, dims, map.lower, map.upper, team);
   });
   return shared;
 }
@@ -122,22 +116,15 @@ bool share_codes(Input2<Real> Y, int threads) {
 template <typename Real>
 nb::dict tree_arrays(Input2<Real> Y, int threads) {
   const auto count = static_cast<Size>(Y.shape(0));
-  require(count >= 1, "a tree needs a point");
+  require(count >= 1 && count <= kMostPoints, "a tree needs a point, and not too many");
   return with_dims(static_cast<int>(Y.shape(1)), [&](auto d) {
     constexpr int kDims = d();
     Tree<Real, kDims> tree;
     run_native(threads, [&](ThreadTeam& team) {
-      Real lower[kDims];
-      Real upper[kDims];
-      for (int axis = 0; axis < kDims; ++axis) {
-        lower[axis] = upper[axis] = Y.data()[axis];
-        for (Size i = 0; i < count; ++i) {
-          lower[axis] = std::min(lower[axis], Y.data()[i * kDims + axis]);
-          upper[axis] = std::max(upper[axis], Y.data()[i * kDims + axis]);
-        }
-      }
-      tree.build(Y.data(), count, lower, upper, team);
-      tree.summarize(Y.data(), team);
+      const Bounds<Real> bounds(Y.data(), count, kDims);
+      const MapView<Real> map = bounds.map();
+      tree.build(map.points, count, map.lower, map.upper, team);
+      tree.summarize(map.points, team);
     });
     const auto nodes = tree.nodes();
     std::vector<Real> centers;

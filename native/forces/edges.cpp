@@ -22,16 +22,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <stdexcept>
 
 namespace acctsne {
 namespace {
 
 // The power of two that brings the largest value to between 2^14 and 2^15, below half precision's
-// 65504.
+// 65504; of a value that is next to nothing, as far as Real goes.
 template <typename Real>
 Real half_scale(Real largest) {
-  return largest > 0 ? std::exp2(14 - std::floor(std::log2(largest))) : Real(1);
+  constexpr auto kMost = static_cast<Real>(std::numeric_limits<Real>::max_exponent - 1);
+  return largest > 0 ? std::exp2(std::min(14 - std::floor(std::log2(largest)), kMost)) : Real(1);
 }
 
 // The label of each row of P.
@@ -99,6 +102,10 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
     negative_entropy_ += block[0];
     largest = std::max(largest, static_cast<Real>(block[1]));
   });
+  // The sum of two conditional probabilities may overflow where each of them did not.
+  if (!std::isfinite(largest)) {
+    throw std::domain_error("P is not finite");
+  }
 
   const auto to_half = half ? kernel.to_half : nullptr;
   half_scale_ = to_half == nullptr ? Real(0) : half_scale(largest);

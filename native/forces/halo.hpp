@@ -20,15 +20,10 @@ public:
   // Fills in their positions, in an array of all points of which each process has its own.
   void fill(Real* points, int dims, Communicator& processes, ThreadTeam& team);
 
-  // Both by ascending number, and so by owner.
-  const std::vector<PointId>& foreign() const { return foreign_; }
-  // Own points that others need, by the process that needs them.
-  const std::vector<PointId>& lent() const { return lent_; }
-
 private:
-  std::vector<PointId> foreign_;
+  std::vector<PointId> foreign_;   // by ascending number, and so by owner
   std::vector<Size> foreign_ends_; // of each owner
-  std::vector<PointId> lent_;
+  std::vector<PointId> lent_;      // own points that others need, by the process that needs them
   std::vector<Size> lent_ends_; // of each process
   std::vector<Real> out_;
   std::vector<Real> in_;

@@ -20,10 +20,12 @@ struct ApproximateEffort {
   // size a point's neighbours are spread over.
   static ApproximateEffort of(Size rows) {
     constexpr Size kDefaultRows = 1'000'000; // up to which the default serves
+    constexpr double kGrowth = 0.6;          // docs/tuning.md
     ApproximateEffort effort;
     if (rows > kDefaultRows) {
-      effort.cells = static_cast<Size>(static_cast<double>(effort.cells) *
-                                       std::sqrt(static_cast<double>(rows) / kDefaultRows));
+      effort.cells =
+          static_cast<Size>(static_cast<double>(effort.cells) *
+                            std::pow(static_cast<double>(rows) / kDefaultRows, kGrowth));
     }
     return effort;
   }

@@ -14,10 +14,10 @@
 //    bound in the tile exceeds its query's k-th distance so far (kernels/distance-inl.hpp).
 // 4. Survivors get their distance in full dimension, panel by panel, and enter the query's list of
 //    the `kept` nearest (neighbors/full_distances.cpp).
-// 5. If distances are wanted in double and the data is not, those of the list are computed again;
-//    the answer is proven if the k-th, plus what rounding may have done, lies below the last one
-//    kept. Where it is not, and where squares may have vanished in float, the query is done again
-//    with all pairs in double.
+// 5. If distances are wanted in double and the data is not, or rounding would depend on the other
+//    queries, those of the list are computed again; the answer is proven if the k-th, plus what
+//    rounding may have done, lies below the last one kept. Where it is not, and where squares may
+//    have vanished in float, the query is done again with all pairs in double.
 #include "neighbors/exact.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -25,16 +25,29 @@
 #include "neighbors/found_rows.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 namespace acctsne {
 namespace {
 
-// Neighbours kept in the search. Where distances are wanted in a better precision than the data's,
-// some beyond k, so that rounding hardly ever leaves the answer unproven.
+// Whole numbers up to here are added in float without rounding, in whatever order.
+constexpr double kExactSum = 0x1p24;
+
+// Whether sums in Data over rows of bytes may be rounded.
+template <typename Data>
+bool rounds_bytes(Size features) {
+  return sizeof(Data) == sizeof(float) && static_cast<double>(features) * 255 * 255 >= kExactSum;
+}
+
+// Neighbours kept in the search. Where distances may be computed again in double, some beyond k, so
+// that rounding hardly ever leaves the answer unproven.
 template <typename Data, typename Real>
-Size kept_neighbors(Size neighbors) {
-  return sizeof(Real) <= sizeof(Data) ? neighbors : neighbors + std::max<Size>(8, neighbors / 8);
+Size kept_neighbors(const NeighborsRequest<Data, Real>& request, bool among_themselves) {
+  const bool once = sizeof(Real) <= sizeof(Data) &&
+                    (among_themselves || !rounds_bytes<Data>(request.points.features));
+  return request.neighbors + (once ? 0 : std::max<Size>(8, request.neighbors / 8));
 }
 
 template <typename Data, typename Real>
@@ -44,7 +57,7 @@ public:
          const PointSet<Data>& queries, const Cells& query_cells, ThreadTeam& team)
       : request_(request), points_(request.points), queries_(queries), cells_(query_cells),
         found_rows_(request, query_cells), among_themselves_(&cells == &query_cells),
-        kept_(kept_neighbors<Data, Real>(request.neighbors)),
+        kept_(kept_neighbors(request, among_themselves_)),
         search_(points_, cells, queries, query_cells, kept_, team),
         kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
 
@@ -82,15 +95,20 @@ private:
     Candidates candidates;
     std::vector<Data> query; // rows that cannot be used where they are
     std::vector<Data> point;
+    std::vector<std::uint8_t> bytes;
   };
 
   Scratch& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
 
   void finish(Size place, NearestList<Data>& nearest, Scratch& scratch) {
     const std::vector<Candidate<Data>>& found = nearest.sorted();
+    if (static_cast<Size>(found.size()) < kept_) {
+      throw std::domain_error("a distance is not finite");
+    }
     const auto kth =
         static_cast<double>(found[static_cast<std::size_t>(request_.neighbors - 1)].distance);
-    if (kth >= kSmallestDistance && sizeof(Real) <= sizeof(Data)) {
+    if (kth >= kSmallestDistance && sizeof(Real) <= sizeof(Data) &&
+        !depends_on_others(cells_.row(place), found.back().distance, scratch)) {
       found_rows_.write(place, found);
       return;
     }
@@ -110,6 +128,18 @@ private:
     } else {
       search_in_double(place, scratch);
     }
+  }
+
+  // Rows of bytes are compared as whole numbers if there are many queries, all of bytes, and as
+  // floats otherwise. Where that shows in the last bits, distances are computed again in double.
+  bool depends_on_others(PointId query, Data farthest, Scratch& scratch) const {
+    if (among_themselves_ || !rounds_bytes<Data>(points_.features) ||
+        static_cast<double>(farthest) < kExactSum) {
+      return false;
+    }
+    scratch.bytes.resize(static_cast<std::size_t>(points_.features));
+    return kernel_.to_bytes(queries_.row(query, scratch.query), points_.features,
+                            scratch.bytes.data());
   }
 
   // Puts double distances into the candidates, sorts them, and returns the k-th.

@@ -6,6 +6,7 @@
 #include "neighbors/cells.hpp"
 #include "neighbors/exact.hpp"
 
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,10 @@ public:
   // The neighbours of the query at a place that it has room for; there may be more than wanted.
   template <typename Distance>
   void write(Size place, const std::vector<Candidate<Distance>>& found) {
+    // Infinite distances, and those that are no numbers, enter no list.
+    if (static_cast<Size>(found.size()) < request_.neighbors) {
+      throw std::domain_error("a distance is not finite");
+    }
     PointId* indices = this->indices(place);
     Real* distances = squared_distances(place);
     for (Size j = 0; j < request_.neighbors; ++j) {

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 namespace acctsne {
@@ -35,6 +36,9 @@ public:
   void write(PointId* places) {
     if (items_.size() > kept_) {
       drop_farthest();
+    }
+    if (items_.size() < kept_) {
+      throw std::domain_error("a coordinate is not finite");
     }
     std::sort(items_.begin(), items_.end());
     for (const std::uint64_t item : items_) {

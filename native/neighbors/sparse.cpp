@@ -18,16 +18,34 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 namespace acctsne {
 namespace {
 
-// Rows in a block: their sums must fit the nearest cache, their lists be long enough for a loop to
-// pay.
-constexpr Size kBlockRows = 1024;
+// Rows in a block, at least: their sums fit the nearest cache, and lists are long enough for a loop
+// to pay.
+constexpr Size kFewestBlockRows = 1024;
+constexpr Size kMostBlockRows = Size{1} << 16; // 16 bits name a row
+constexpr Size kFewestBlocks = 32;             // for the threads to share
 constexpr Size kQueriesPerChunk = 64;
+
+// Where features are many and rows short, as with hashed words, so many rows that a block's index
+// of all columns takes no more than its entries.
+template <typename Data>
+Size block_rows(const CsrView<Data>& points, Size features) {
+  const auto entries = static_cast<double>(points.columns.size());
+  const double row_bytes =
+      entries / static_cast<double>(points.rows()) * (sizeof(std::uint16_t) + sizeof(Data));
+  const double index_bytes = static_cast<double>(features) * sizeof(std::uint32_t);
+  const double wanted =
+      std::min(index_bytes / std::max(row_bytes, 1.0), static_cast<double>(kMostBlockRows));
+  const Size most = std::clamp(points.rows() / kFewestBlocks, kFewestBlockRows, kMostBlockRows);
+  return std::clamp(static_cast<Size>(wanted), kFewestBlockRows, most);
+}
 
 // Lists that are asked for before they are needed.
 constexpr EdgeId kListsAhead = 6;
@@ -97,6 +115,9 @@ public:
       : first_(first), count_(count), starts_(static_cast<std::size_t>(features) + 1) {
     const EdgeId begin = rows.begin(first);
     const EdgeId end = rows.end(first + count - 1);
+    if (end - begin > std::numeric_limits<std::uint32_t>::max()) {
+      throw std::length_error("a block of sparse rows has too many entries");
+    }
     local_rows_.resize(static_cast<std::size_t>(end - begin));
     values_.resize(local_rows_.size());
     for (EdgeId e = begin; e < end; ++e) {
@@ -156,22 +177,21 @@ private:
   std::vector<std::uint16_t> local_rows_;
   std::vector<Data> values_;
 };
-// Of rows with all columns filled, a block's lists can still be counted in 32 bits.
-static_assert(kBlockRows <= 1 << 16);
 
 template <typename Data>
 class SparseSearch {
 public:
   SparseSearch(const SparseRequest<Data>& request, ThreadTeam& team)
-      : request_(request), points_(request.points, request.features, request.metric, team),
-        scratch_(static_cast<std::size_t>(team.size()),
-                 std::vector<double>(kQueriesPerChunk * kBlockRows)) {
-    const Size blocks = chunk_count(points_.rows(), kBlockRows);
+      : request_(request), points_(request.points, request.features, request.metric, team) {
+    const Size rows = block_rows(request.points, request.features);
+    scratch_.assign(static_cast<std::size_t>(team.size()),
+                    std::vector<double>(static_cast<std::size_t>(kQueriesPerChunk * rows)));
+    const Size blocks = chunk_count(points_.rows(), rows);
     std::vector<std::unique_ptr<Block<Data>>> made(static_cast<std::size_t>(blocks));
     parallel_for(team, blocks, 1, [&](Size b, Size) {
-      const Size first = b * kBlockRows;
+      const Size first = b * rows;
       made[static_cast<std::size_t>(b)] = std::make_unique<Block<Data>>(
-          points_, first, std::min(kBlockRows, points_.rows() - first), request.features);
+          points_, first, std::min(rows, points_.rows() - first), request.features);
     });
     blocks_ = std::move(made);
   }
@@ -309,6 +329,9 @@ private:
   // Sorts a list, after distances that have lost digits are computed again.
   void finish(const SparseRows<Data>& queries, Size query, NearestList<double>& list) const {
     std::vector<Candidate<double>>& found = list.sorted();
+    if (static_cast<Size>(found.size()) < request_.neighbors) {
+      throw std::domain_error("a distance is not finite");
+    }
     bool again = false;
     for (Candidate<double>& candidate : found) {
       const double squares = queries.squares()[query] + points_.squares()[candidate.id];

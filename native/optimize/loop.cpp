@@ -53,10 +53,11 @@ public:
         output_kernel_(options.output_kernel), edges_(processes), layout_(dims),
         repulsion_(dims, options) {
     const Step step("edges");
-    const std::vector<Real> given(initial, initial + P.rows() * dims);
-    start_layout(layout_, times(1 / output_kernel_.unit(), given).data(), P.rows());
-    forces_.attractive.resize(layout_.points.size());
-    forces_.repulsive.resize(layout_.points.size());
+    start_layout(layout_,
+                 times(1 / output_kernel_.unit(),
+                       std::vector<Real>(initial, initial + P.rows() * dims))
+                     .data(),
+                 P.rows());
     const std::vector<PointId> order_of_rows = layout_.order;
     relabel_points(team);
     // Several processes relabel the edges when P is no longer needed, lest both take memory.
@@ -64,6 +65,9 @@ public:
     const std::vector<PointId>& order = edges_fit_ ? layout_.order : order_of_rows;
     preconditioner_ = preconditioner_of(edges_.build(P, order, /*half=*/true, team));
     precondition_layout(layout_, std::span<const Real>(preconditioner_));
+    // Only now: while P was made of conditional probabilities, memory was scarcest.
+    forces_.attractive.resize(layout_.points.size());
+    forces_.repulsive.resize(layout_.points.size());
   }
 
   bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) override {
@@ -121,6 +125,7 @@ public:
   void restore(const OptimizerState<Real>& state) override {
     require_sound(state, layout_.size(), layout_.dims);
     tethers_ = {};
+    layout_.fixed.clear();
     start_layout(layout_, state.points.data(), layout_.size());
     known_ = Known::all;
     layout_.updates = state.updates;

@@ -21,7 +21,8 @@ struct PlacementRequest {
   Size k;
   Real* positions; // in and out: count x dims
   RepulsionOptions options;
-  Phase phase;                       // with a momentum; its rule and its reports play no part
+  // With a momentum. Its rule, its reports and where its ramps end play no part.
+  Phase phase;
   std::atomic<Size>* done = nullptr; // counts finished points, for a progress bar
 };
 

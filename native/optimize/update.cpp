@@ -47,7 +47,10 @@ void relabel_layout(Layout<Real>& layout, const std::vector<PointId>& order, Thr
   const ThreadTeam::Uninterrupted to_the_end(team);
   const Size count = layout.size();
   const int dims = layout.dims;
+  // All room is made before anything moves.
   std::vector<Real> moved(layout.points.size());
+  std::vector<PointId> rows(layout.order.size());
+  std::vector<std::uint8_t> fixed(layout.fixed.size());
   for (std::vector<Real>* values :
        {&layout.points, &layout.updates, &layout.gains, &layout.preconditioner}) {
     parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
@@ -58,8 +61,6 @@ void relabel_layout(Layout<Real>& layout, const std::vector<PointId>& order, Thr
     });
     values->swap(moved);
   }
-  std::vector<PointId> rows(layout.order.size());
-  std::vector<std::uint8_t> fixed(layout.fixed.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto from = static_cast<std::size_t>(order[i]);
     rows[i] = layout.order[from];

@@ -14,7 +14,6 @@ Stored = Reals | npt.NDArray[np.float16] | npt.NDArray[np.uint8]
 Progress = Callable[[int], object] | None
 
 METHODS: dict[str, int]
-EXACT_AXES: int
 APPROXIMATE_AXES: int
 FEW_FEATURES: int
 

@@ -13,6 +13,9 @@ using PointId = std::int32_t; // a point's row number; N < 2^31
 using EdgeId = std::int64_t;  // a position in the edge arrays of P; edges can exceed 2^31
 using MortonCode = std::uint64_t;
 
+// A tree has up to two nodes a point, and their ids are as wide as the points'.
+inline constexpr Size kMostPoints = Size{1} << 30;
+
 // An index as containers take it.
 constexpr std::size_t at(Size i) {
   return static_cast<std::size_t>(i);

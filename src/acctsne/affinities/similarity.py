@@ -105,7 +105,8 @@ class Similarity:
             return conditional, np.full(n_rows, float(n_neighbors))
         if self.kind == "fixed":
             assert self.bandwidth is not None
-            beta = 0.5 / np.square(np.float64(self.bandwidth) * scale)
+            with np.errstate(divide="ignore", over="ignore", under="ignore"):
+                beta = 0.5 / np.square(np.float64(self.bandwidth) * scale)
             return _core.fixed_bandwidth(squared_distances, float(beta), threads)
         if self.kind == "gaussian":
             conditional, _, perplexities, missed = _core.search_perplexity(

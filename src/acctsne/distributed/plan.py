@@ -35,7 +35,7 @@ STRIP_COLUMNS = 8
 MOST_TILES_IN_STRIP = 32
 BATCH_POINTS = 64 * 256  # whose surroundings are fetched together in the second round
 RELABELLED_AT = (0, 50, 200, 500)
-SYMMETRISATION_PARTS = 32  # in which edges of the transposed matrix come
+SYMMETRISATION_PARTS = 64  # in which edges of the transposed matrix come
 TRANSPOSED_PARTS = 16  # in which one process transposes them
 RELABELLING_PARTS = 16  # in which rows of P move
 
@@ -214,7 +214,7 @@ def axes(job: Job) -> Stage:
 def first_round(job: Job) -> Stage:
     """Gather all coordinates, order all points into cells, search the cells nearby."""
     c = CALIBRATION
-    effort = sqrt(max(1.0, job.points / 1e6))
+    effort = max(1.0, job.points / 1e6) ** 0.6
     searched = (c.neighbors * c.first_round - c.cells) * effort * job.axes / 20 * job.own
     ordered = c.cells * job.points * log2(job.points) / log2(1e6)
     coordinates = REAL * job.axes + DOUBLE

@@ -97,6 +97,7 @@ def place_new_points(
     progress: Callable[[int], None] | None = None,
 ) -> npt.NDArray[Any]:
     """Place points, given their nearest neighbours in the map, without moving the map."""
+    _check_positions(positions)
     # Each row in units of its own: squares can then neither overflow nor all vanish.
     farthest = distances[:, -1:].astype(np.float64)
     scaled = np.divide(distances, farthest, where=farthest > 0, out=np.zeros(distances.shape))
@@ -114,6 +115,17 @@ def place_new_points(
         threads=threads,
         progress=progress,
     )
+
+
+def _check_positions(positions: npt.NDArray[Any]) -> None:
+    """Refuse a map that has been written to since it was made."""
+    finite = np.isfinite(positions).all(axis=1)
+    if not finite.all():
+        row = int(finite.argmin())
+        raise ValueError(
+            f"the map has a position that is not finite, {positions[row]} in row {row}; new points "
+            "are placed in whole maps only. To hide points, leave them out of a copy"
+        )
 
 
 def _weighted_medians(values: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
