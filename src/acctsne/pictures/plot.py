@@ -5,7 +5,6 @@
 
 import io
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from acctsne.pictures.label_places import island_medians, spread
 from acctsne.pictures.maps import Maps
 from acctsne.pictures.shading import pixel_of, shade
 from acctsne.runtime.optional import require
+from acctsne.runtime.progress import in_notebook
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -267,7 +267,7 @@ class LivePlot:
     def __call__(self, iteration: int, kl: float, positions: Array) -> None:
         """Draw the present layout; a callback of `acctsne.TSNE`."""
         title = f"iteration {iteration + 1}, KL divergence {kl:.3f}"
-        if _in_notebook():
+        if in_notebook():
             self._show_in_notebook(positions, title)
         elif _has_window():
             self._show_in_window(positions, title)
@@ -291,12 +291,6 @@ class LivePlot:
         self._ax.clear()
         scatter(positions, self.labels, self.values, ax=self._ax, title=title, **self.options)
         plt.pause(0.001)  # lets the window draw
-
-
-def _in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return hasattr(shell, "kernel")  # an IPython on a terminal has none
 
 
 def _has_window() -> bool:

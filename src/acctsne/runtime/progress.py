@@ -85,10 +85,11 @@ def busy(description: str, verbose: int) -> Iterator[None]:
 
 
 def _bars_are_seen(verbose: int) -> bool:
-    return bool(verbose) and (sys.stderr.isatty() or _in_notebook())
+    return bool(verbose) and (sys.stderr.isatty() or in_notebook())
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
+    """Say whether an IPython kernel runs us; an IPython on a terminal has none."""
     # Whoever runs us in a kernel has imported it.
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
@@ -96,7 +97,7 @@ def _in_notebook() -> bool:
 
 def _bar_type() -> Any:
     """Choose a bar of widgets in a notebook that has them, of characters elsewhere."""
-    if _in_notebook() and find_spec("ipywidgets"):
+    if in_notebook() and find_spec("ipywidgets"):
         from tqdm.notebook import tqdm as widget_bar
 
         return widget_bar
