@@ -144,6 +144,16 @@ def test_many_blocks_of_rows(monkeypatch: pytest.MonkeyPatch, X: Array) -> None:
     np.testing.assert_array_equal(found.indices, dense.indices)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16])
+def test_small_types_of_dense_distances(X: Array, dtype: Any) -> None:
+    distances = (20 * cdist(X, X)).astype(dtype)
+    found = nearest_neighbors(distances, 5, metric="precomputed")
+    expected = nearest_neighbors(distances.astype(np.float32), 5, metric="precomputed")
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.distances, np.sort(distances, axis=1)[:, 1:6])
+    assert found.distances.dtype == np.float32
+
+
 class TestTooFew:
     def test_fewer_than_wanted_but_enough(self, X: Array) -> None:
         graph = kneighbors_graph(X, 12, mode="distance")
@@ -231,6 +241,15 @@ class TestRefused:
     def test_not_square(self, X: Array) -> None:
         with pytest.raises(ValueError, match="square distance matrix"):
             nearest_neighbors(cdist(X, X)[:-1], 5, metric="precomputed")
+
+    def test_negative_among_dense_distances(
+        self, X: Array, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        distances = cdist(X, X)
+        distances[41, 7] = -0.5
+        monkeypatch.setattr("acctsne.neighbors.given.BLOCK_ELEMENTS", 10 * N)
+        with pytest.raises(ValueError, match=r"row 41 of the graph has the distance -0\.5"):
+            nearest_neighbors(distances, 5, metric="precomputed")
 
     def test_pair_without_precomputed(self, pair: tuple[Array, Array]) -> None:
         with pytest.raises(ValueError, match="dim 3"):

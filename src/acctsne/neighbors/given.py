@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix, issparse
 from acctsne.files.backed import in_reach
 from acctsne.neighbors.records import Neighbors
 from acctsne.runtime.checks import check_sparse
+from acctsne.runtime.rows import computed_dtype
 
 # Distances that are sorted at a time.
 BLOCK_ELEMENTS = 2**22
@@ -81,26 +82,33 @@ def check_pair(
     if not np.issubdtype(distances.dtype, np.floating) or distances.dtype.itemsize < 4:
         distances = distances.astype(np.float64)
     n = len(indices) if n_samples is None else n_samples
-    _refuse_in_pair(
+    _refuse_in_table(
         (indices < 0) | (indices >= n),
         lambda at: f"neighbour {indices[at]}; there are {n} samples, counted from 0",
     )
-    _refuse_in_pair(
+    _refuse_in_table(
         ~np.isfinite(distances), lambda at: f"a distance that is not finite: {distances[at]:g}"
     )
-    _refuse_in_pair(
-        distances < 0,
-        lambda at: f"the distance {distances[at]:g}; distances must be positive or zero",
-    )
+    _refuse_negative(distances)
     ordered = np.sort(indices, axis=1)
-    _refuse_in_pair(ordered[:, 1:] == ordered[:, :-1], lambda at: f"neighbour {ordered[at]} twice")
+    _refuse_in_table(ordered[:, 1:] == ordered[:, :-1], lambda at: f"neighbour {ordered[at]} twice")
     return indices.astype(np.int32), distances.copy()
 
 
-def _refuse_in_pair(wrong: npt.NDArray[np.bool_], what: Callable[[tuple[int, int]], str]) -> None:
+def _refuse_negative(distances: npt.NDArray[Any], first_row: int = 0) -> None:
+    _refuse_in_table(
+        distances < 0,
+        lambda at: f"the distance {distances[at]:g}; distances must be positive or zero",
+        first_row,
+    )
+
+
+def _refuse_in_table(
+    wrong: npt.NDArray[np.bool_], what: Callable[[tuple[int, int]], str], first_row: int = 0
+) -> None:
     if wrong.any():
         row, column = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-        raise ValueError(f"row {row} of the graph has {what((int(row), int(column)))}")
+        raise ValueError(f"row {first_row + row} of the graph has {what((int(row), int(column)))}")
 
 
 def graph_neighbors(
@@ -135,11 +143,12 @@ def nearest_in_graph(graph: Any, k: int) -> tuple[npt.NDArray[np.int32], npt.NDA
     """Take the k nearest of every sample, which must be there; ties go to the lower index."""
     n = graph.shape[0]
     indices = np.empty((n, k), dtype=np.int32)
-    nearest = np.empty((n, k), dtype=graph.dtype)
+    nearest = np.empty((n, k), dtype=computed_dtype(graph))
     if not issparse(graph):
         height = max(1, BLOCK_ELEMENTS // n)
         for start in range(0, n, height):
-            block = graph[start : start + height].copy()
+            block = graph[start : start + height].astype(nearest.dtype, order="C")
+            _refuse_negative(block, start)
             stop = start + len(block)
             block[np.arange(len(block)), np.arange(start, stop)] = np.inf
             chosen = _columns_of_smallest(block, k)

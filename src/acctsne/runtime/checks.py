@@ -22,6 +22,10 @@ def check_sparse(X: Any, name: str = "X") -> Any:
     """
     if not issparse(X):
         return X
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} is a sparse array of shape {X.shape}; expected 2 dimensions, rows and columns"
+        )
     try:
         if X.format in ("csr", "csc", "bsr"):
             X.check_format(full_check=True)
