@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import scanpy as sc
 from scipy.sparse import csr_matrix
+from sklearn import config_context
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 
 import acctsne
-from acctsne import TSNE, quality
+from acctsne import TSNE, init, quality
 from acctsne.scanpy import tsne
 
 # 250 iterations are the fewest allowed, and enough to part five blobs.
@@ -104,6 +105,31 @@ def test_reuses_the_graph(cells: anndata.AnnData) -> None:
     cells.obsp["distances"] = cells.obsp["distances"][::-1, ::-1].tocsr()
     tsne(cells, use_rep="X", perplexity=20, neighbors_key="neighbors", **FAST)
     assert quality.exact_kl(X, cells.obsm["X_tsne"], perplexity=20) > 2 * kl[0]
+
+
+def test_starts_beside_a_graph(cells: anndata.AnnData) -> None:
+    sc.pp.neighbors(cells, n_neighbors=32, **QUICK)
+    how: dict[str, Any] = {"use_rep": "X", "perplexity": 10, "neighbors_key": "neighbors", **FAST}
+    tsne(cells, **how)
+    usual = cells.obsm["X_tsne"].copy()
+    layout = init.pca(cells.X, dtype=np.float64)
+    tsne(cells, init=layout, **how)
+    np.testing.assert_array_equal(cells.obsm["X_tsne"], usual)
+    tsne(cells, init=layout[::-1], **how)
+    assert not np.array_equal(cells.obsm["X_tsne"], usual)
+
+
+@pytest.mark.parametrize("neighbors_key", [None, "neighbors"])
+def test_while_scikit_learn_gives_data_frames(
+    cells: anndata.AnnData, neighbors_key: str | None
+) -> None:
+    sc.pp.neighbors(cells, n_neighbors=32, **QUICK)
+    how: dict[str, Any] = {"n_pcs": 7, "perplexity": 10, "neighbors_key": neighbors_key, **FAST}
+    usual = tsne(cells, copy=True, **how)
+    assert usual is not None
+    with config_context(transform_output="pandas"):
+        tsne(cells, **how)
+    np.testing.assert_array_equal(cells.obsm["X_tsne"], usual.obsm["X_tsne"])
 
 
 def test_a_graph_with_few_neighbours_lowers_the_perplexity(cells: anndata.AnnData) -> None:

@@ -132,7 +132,7 @@ def _embed_own(
     workers = mpi.COMM_WORLD.Get_group().Incl(ranks)
     comm = mpi.COMM_WORLD.Create_group(workers)
     try:
-        return TSNE(comm=comm, **parameters).fit_transform(own)
+        return TSNE(comm=comm, **parameters).fit(own).embedding_
     finally:
         comm.Free()
         workers.Free()

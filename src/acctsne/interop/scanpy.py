@@ -8,15 +8,14 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_matrix, csr_matrix
-from sklearn.decomposition import PCA
+from sklearn import config_context
 from sklearn.neighbors import sort_graph_by_row_values
 
 from acctsne.affinities.similarity import perplexities_for
 from acctsne.estimator import TSNE
 from acctsne.files.backed import in_reach
-from acctsne.init.layouts import INITIAL_STD
+from acctsne.init import pca
 from acctsne.runtime.optional import require
 
 if TYPE_CHECKING:
@@ -97,19 +96,21 @@ def tsne(
     X = _representation(adata, use_rep, n_pcs)
     chosen = {"metric": metric, "random_state": random_state, "n_jobs": n_jobs, **parameters}
     if neighbors_key is None:
-        Y = TSNE(perplexity=perplexity, **chosen).fit_transform(X)
+        fitted = TSNE(perplexity=perplexity, **chosen).fit(X)
     else:
         graph = _graph(adata, neighbors_key)
         if isinstance(perplexity, str):
             perplexity = _perplexity_of(perplexity, graph.shape[0])
         perplexity = _served_perplexity(graph, perplexity)
-        if chosen.get("init", "pca") == "pca":
-            chosen["init"] = _principal_components(X, chosen.get("n_components", 2), random_state)
+        init = chosen.get("init", "pca")
+        if isinstance(init, str) and init == "pca":  # for which distances alone are not enough
+            n_components = chosen.get("n_components", 2)
+            chosen["init"] = pca(X, n_components, dtype=np.float64, n_jobs=n_jobs)
         chosen["metric"] = "precomputed"
-        Y = TSNE(perplexity=perplexity, **chosen).fit_transform(graph)
+        fitted = TSNE(perplexity=perplexity, **chosen).fit(graph)
 
     key_uns, key_obsm = ("tsne", "X_tsne") if key_added is None else (key_added, key_added)
-    adata.obsm[key_obsm] = Y
+    adata.obsm[key_obsm] = fitted.embedding_
     said = {"perplexity": perplexity, "metric": metric, "n_jobs": n_jobs, **parameters}
     said |= {"use_rep": use_rep, "neighbors_key": neighbors_key}
     # What an h5ad file can hold.
@@ -129,7 +130,8 @@ def _representation(adata: "AnnData", use_rep: str | None, n_pcs: int | None) ->
     if key not in adata.obsm:
         if use_rep is not None:
             raise ValueError(f"no {key!r} in obsm; there are {', '.join(adata.obsm) or 'none'}")
-        require("scanpy", "scanpy").pp.pca(adata, n_comps=n_pcs or MOST_VARIABLES)
+        with config_context(transform_output="default"):  # scanpy knows arrays alone
+            require("scanpy", "scanpy").pp.pca(adata, n_comps=n_pcs or MOST_VARIABLES)
     X = adata.obsm[key]
     if n_pcs is not None and n_pcs > X.shape[1]:
         raise ValueError(f"n_pcs={n_pcs}, but {key} has only {X.shape[1]} columns")
@@ -179,9 +181,3 @@ def _served_perplexity(graph: csr_matrix, perplexity: float) -> float:
         stacklevel=3,
     )
     return served
-
-
-def _principal_components(X: Any, n_components: int, random_state: Any) -> npt.NDArray[np.float64]:
-    """Make the layout of init="pca", for which distances alone are not enough."""
-    layout = PCA(n_components, random_state=random_state).fit_transform(X)
-    return np.asarray(layout * (INITIAL_STD / layout[:, 0].std()), dtype=np.float64)
