@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_array, csr_matrix, lil_matrix
 from scipy.spatial.distance import cdist
 from scipy.stats import mode
 from sklearn.neighbors import NearestNeighbors
@@ -117,6 +118,43 @@ def test_label_agreement(n_neighbors: int) -> None:
     assert 0.3 < found < 1
     names = np.array(["a", "b", "c", "d"])[labels]
     assert quality.label_agreement(Y, names, n_neighbors) == found
+
+
+@pytest.mark.parametrize("kind", ["series", "categorical", "list", "numbers"])
+def test_points_without_a_label_are_left_out(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(4, size=300)
+    Y = np.stack([np.cos(labels), np.sin(labels)], axis=1) + 0.5 * rng.normal(size=(300, 2))
+    some = rng.random(300) < 0.8
+    names = np.array(["a", "b", "c", "d"], dtype=object)[labels]
+    names[~some] = None
+    given: dict[str, Any] = {
+        "series": pd.Series(names),
+        "categorical": pd.Series(names, dtype="category"),
+        "list": [name if has else np.nan for name, has in zip(names, some, strict=True)],
+        "numbers": np.where(some, labels, np.nan),
+    }
+    expected = quality.label_agreement(Y[some], labels[some])
+    assert quality.label_agreement(Y, given[kind]) == expected < 1
+    with pytest.raises(ValueError, match=r"only 2 of 300 points have a label.*less; got 10"):
+        quality.label_agreement(Y, ["a", "b"] + 298 * [None])
+
+
+def test_sparse_rows_are_those_of_a_dense_table(
+    layout: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_FACTOR", 0)
+    monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_BYTES", 0)
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(400, 30)) * (rng.random((400, 30)) < 0.3)).astype(np.float32)
+    for kind in (csr_matrix, coo_array, lil_matrix):
+        sparse = kind(X)
+        assert quality.exact_kl(sparse, layout) == pytest.approx(
+            quality.exact_kl(X, layout), rel=1e-9
+        )
+        assert quality.neighbor_preservation(sparse, layout) == pytest.approx(
+            quality.neighbor_preservation(X, layout), abs=1e-12
+        )
 
 
 class TestBadInput:

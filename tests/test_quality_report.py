@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_array, csr_matrix, dok_array, lil_matrix
 from scipy.spatial.distance import cdist
 from sklearn.manifold import trustworthiness
 
-from acctsne import quality
+from acctsne import Affinities, quality
 from acctsne.quality.report import Report
 from helpers import plain_kl
 
@@ -39,9 +39,9 @@ def found(data: Array, layout: Array) -> Report:
     return quality.report(data, layout, n_neighbors=[5, 20, 80], perplexity=10)
 
 
-def ranks(X: Array) -> Array:
+def ranks(X: Array, metric: str = "euclidean") -> Array:
     """Ranks of all others, 1 for the nearest; 0 for the point itself."""
-    distances = cdist(X, X)
+    distances = cdist(X, X, metric)
     np.fill_diagonal(distances, -1)
     order: Array = distances.argsort(axis=1).argsort(axis=1)
     return order
@@ -57,11 +57,41 @@ def test_means_are_scikit_learns(data: Array, layout: Array, found: Report, k: i
     assert found.means[f"trustworthiness_error_{k}"] == 0
 
 
-@pytest.mark.parametrize("metric", ["cosine", "correlation"])
+@pytest.mark.parametrize("metric", ["cosine", "correlation", "sqeuclidean"])
 def test_other_metrics(data: Array, layout: Array, metric: str) -> None:
+    found = quality.report(data, layout, n_neighbors=12, perplexity=10, metric=metric)
     trust = trustworthiness(data, layout, n_neighbors=12, metric=metric)
-    mean = quality.report(data, layout, n_neighbors=12, metric=metric).means["trustworthiness_12"]
-    assert mean == pytest.approx(trust, abs=1e-9)
+    assert found.means["trustworthiness_12"] == pytest.approx(trust, abs=1e-9)
+    P = Affinities.from_data(data, perplexity=10, metric=metric, dtype=np.float64)
+    assert found.kl.sum() == pytest.approx(quality.exact_kl(None, layout, P=P), rel=1e-9)
+    np.testing.assert_allclose(found.perplexity, 10, rtol=1e-4)
+    distances = cdist(data, data, metric)
+    nearest = ranks(data, metric).argsort(axis=1)[:, 1:13]
+    in_map = np.linalg.norm(layout[:, None] - layout[nearest], axis=2).mean(axis=1)
+    ratio = in_map / np.take_along_axis(distances, nearest, axis=1).mean(axis=1)
+    np.testing.assert_allclose(found.stretch, ratio / np.median(ratio), rtol=1e-9)
+
+
+def test_rows_of_zeros_are_as_far_from_everybody(data: Array, layout: Array) -> None:
+    X = data.copy()
+    zero = [3, 50, 200]
+    X[zero] = 0
+    how: dict[str, Any] = {"n_neighbors": 12, "perplexity": 10, "metric": "cosine"}
+    found = quality.report(X, layout, **how)
+    # Everybody has the same distance, so it is the index that orders them.
+    in_map = ranks(layout).argsort(axis=1)[:, 1:13]
+    for i in zero:
+        order = np.delete(np.arange(300), i)
+        rank = np.searchsorted(order, in_map[i]) + 1
+        assert found.kept[i, 0] == pytest.approx((rank <= 12).mean())
+        penalty = np.maximum(rank - 12, 0).sum() / (12 * (600 - 36 - 1) / 2)
+        assert found.trustworthiness[i, 0] == pytest.approx(1 - penalty, rel=1e-12)
+    P = Affinities.from_data(X, perplexity=10, metric="cosine", dtype=np.float64)
+    assert found.kl.sum() == pytest.approx(quality.exact_kl(None, layout, P=P), rel=1e-9)
+    # No sample is needed to know that.
+    some = quality.report(X, layout, n_references=60, **how)
+    np.testing.assert_array_equal(some.trustworthiness[zero], found.trustworthiness[zero])
+    assert not some.trustworthiness_error[zero].any()
 
 
 def test_points_are_their_definition(data: Array, layout: Array, found: Report) -> None:
@@ -163,11 +193,29 @@ def test_threads_change_no_bits(data: Array, layout: Array) -> None:
                 assert values.tobytes() == other[name].tobytes()
 
 
-def test_sparse_data_and_any_array(data: Array, layout: Array, found: Report) -> None:
-    sparse = quality.report(
-        csr_matrix(data), layout.tolist(), n_neighbors=[5, 20, 80], perplexity=10
-    )
+@pytest.mark.parametrize("kind", [csr_matrix, coo_array, lil_matrix, dok_array])
+def test_sparse_data_and_any_array(data: Array, layout: Array, found: Report, kind: Any) -> None:
+    sparse = quality.report(kind(data), layout.tolist(), n_neighbors=[5, 20, 80], perplexity=10)
     np.testing.assert_array_equal(sparse.trustworthiness, found.trustworthiness)
+
+
+def test_sparse_data_that_would_be_large(
+    data: Array, layout: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_FACTOR", 0)
+    monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_BYTES", 0)
+    with pytest.raises(ValueError, match=r"shape \(300, 6\).*dense rows.*TruncatedSVD"):
+        quality.report(coo_array(data), layout)
+
+
+def test_many_neighbours_call_for_more_references() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(1100, 3)), rng.normal(size=(1100, 2))
+    some = quality.report(X, Y, n_neighbors=10, perplexity=350)
+    every = quality.report(X, Y, n_neighbors=10, perplexity=350, n_references=None)
+    assert every.means["trustworthiness_error_10"] == 0 < some.means["trustworthiness_error_10"]
+    error = some.means["trustworthiness_10"] - every.means["trustworthiness_10"]
+    assert abs(error) < 5 * some.means["trustworthiness_error_10"]
 
 
 def test_tables(found: Report, tmp_path: Path) -> None:
@@ -196,7 +244,8 @@ def test_small_data_has_small_neighbourhoods() -> None:
         ({"n_neighbors": []}, r"between 1 and .*got \[\]"),
         ({"perplexity": 300}, r"n_samples \(300\); got 300"),
         ({"metric": "cityblock"}, "metric must be one of .*cityblock"),
-        ({"n_references": 50}, "n_references must be None or at least 110.*got 50"),
+        ({"n_references": 50}, "n_references must be .auto., None or at least 110.*got 50"),
+        ({"n_references": "all"}, "n_references must be .auto.*got .all."),
         ({"n_jobs": 0}, "n_jobs == 0"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_matrix, csc_matrix, csr_matrix, random_array
+from scipy.sparse import coo_array, coo_matrix, csc_matrix, csr_matrix, random_array
 
 from acctsne import TSNE, Affinities, init, nearest_neighbors, quality
 
@@ -50,6 +50,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "from_matrix": Affinities.from_matrix,
     "init.pca": init.pca,
     "exact_kl": lambda X: quality.exact_kl(None, np.zeros((40, 2)), P=X),
+    "neighbor_preservation": lambda X: quality.neighbor_preservation(X, np.zeros((40, 2)), 5),
 }
 
 
@@ -58,6 +59,13 @@ USES: dict[str, Callable[[Any], Any]] = {
 def test_refused(use: str, broken: str) -> None:
     with pytest.raises(ValueError, match="damaged sparse matrix"):
         USES[use](BROKEN[broken]())
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("shape", [(40,), (40, 3, 2)])
+def test_no_table(use: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"sparse array of shape \(40,.*expected 2 dimensions"):
+        USES[use](coo_array(np.ones(shape)))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,11 +1,12 @@
 """What every picture begins with: checked points, and categories from any kind of labels."""
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from acctsne.runtime.labels import label_array, missing_labels
 
 Array = npt.NDArray[Any]
 
@@ -112,10 +113,9 @@ def categories(labels: Any, n_points: int) -> Categories:
         position[used] = np.arange(len(used))
         return Categories([_name(labels.categories[i]) for i in used], position[codes])
 
-    # Lists as objects first: NumPy would turn the NaN in ["a", nan] into the text "nan".
-    array = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    array = label_array(labels)
     _check_length("labels", array, n_points)
-    present = ~_missing(array)
+    present = ~missing_labels(array)
     listed = array[present].tolist()
     try:
         different = set(listed)
@@ -135,17 +135,6 @@ def categories(labels: Any, n_points: int) -> Categories:
     codes = np.full(n_points, -1, dtype=np.int32)
     codes[present] = np.fromiter(map(index.__getitem__, listed), np.int32, len(listed))
     return Categories([_name(label) for label in ordered], codes)
-
-
-def _missing(array: Array) -> npt.NDArray[np.bool_]:
-    if array.dtype.kind == "f":
-        return np.isnan(array)
-    if array.dtype.kind != "O":
-        return np.zeros(len(array), dtype=bool)
-    pandas = sys.modules.get("pandas")
-    if pandas is not None:  # knows its own kinds of missing values
-        return np.asarray(pandas.isna(array), dtype=bool)
-    return np.array([label is None or label != label for label in array], dtype=bool)
 
 
 def _name(label: Any) -> str:

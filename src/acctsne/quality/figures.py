@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
-from sklearn.utils.validation import check_array, check_consistent_length
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
@@ -13,20 +13,19 @@ from acctsne.affinities.similarity import Similarity
 from acctsne.files.backed import in_reach
 from acctsne.forces.engine import METHODS, check_method
 from acctsne.forces.output_kernel import Dof, check_dof
-from acctsne.neighbors.euclidean import exact_neighbors
+from acctsne.neighbors.nearest import find_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.runtime.checks import check_layout_dtype, check_sparse
+from acctsne.runtime.labels import label_array, missing_labels
 from acctsne.runtime.threads import effective_threads
 
 
-def affinities(
-    X: npt.ArrayLike, perplexity: float = 30.0, *, n_jobs: int | None = None
-) -> csr_matrix:
+def affinities(X: Any, perplexity: float = 30.0, *, n_jobs: int | None = None) -> csr_matrix:
     """Compute the joint probabilities P of exact Euclidean neighbours in double precision.
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data.
     perplexity : float, default=30.0
         The perplexity; `int(3 * perplexity + 1)` neighbours are used.
@@ -47,13 +46,13 @@ def affinities(
     1.0
     """
     X = check_data(X)
-    if not 0 < perplexity < len(X):
-        raise ValueError(f"perplexity must be between 0 and n_samples ({len(X)}); got {perplexity}")
+    n_samples = X.shape[0]
+    check_perplexity(perplexity, n_samples)
     threads = effective_threads(n_jobs)
-    k = min(len(X) - 1, int(3.0 * perplexity + 1))
-    settings = SearchSettings(k, dtype=np.dtype(np.float64), threads=threads)
+    k = min(n_samples - 1, int(3.0 * perplexity + 1))
+    settings = SearchSettings(k, mode="exact", dtype=np.dtype(np.float64), threads=threads)
     similarity = Similarity("gaussian", (float(perplexity),))
-    P = joint_probabilities(exact_neighbors(X, settings), similarity, threads)
+    P = joint_probabilities(find_neighbors(X, settings), similarity, threads)
     return P.to_scipy().copy()  # which the caller may change
 
 
@@ -99,7 +98,7 @@ def exact_kl(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data; not looked at if P is given.
     Y : array-like of shape (n_samples, n_components)
         The embedding.
@@ -205,13 +204,13 @@ def force_error(
 
 
 def neighbor_preservation(
-    X: npt.ArrayLike, Y: npt.ArrayLike, n_neighbors: int = 10, *, n_jobs: int | None = None
+    X: Any, Y: npt.ArrayLike, n_neighbors: int = 10, *, n_jobs: int | None = None
 ) -> float:
     """Measure which part of each point's nearest neighbours in X are its nearest in Y too.
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data.
     Y : array-like of shape (n_samples, n_components)
         The embedding.
@@ -251,7 +250,8 @@ def label_agreement(
     Y : array-like of shape (n_samples, n_components)
         The embedding.
     labels : array-like of shape (n_samples,)
-        The label of each point.
+        The label of each point. Points without one, None or NaN, are left out, as if they were not
+        in the map: they are neither judged nor anybody's neighbours.
     n_neighbors : int, default=10
         How many neighbours vote; of labels with as many votes the smallest wins.
     n_jobs : int, default=None
@@ -269,20 +269,38 @@ def label_agreement(
     1.0
     """
     Y = check_embedding(Y)
-    names, coded = np.unique(np.asarray(labels), return_inverse=True)
-    check_consistent_length(Y, coded)
+    given = column_or_1d(label_array(labels))
+    check_consistent_length(Y, given)
+    labelled = ~missing_labels(given)
+    if not labelled.all():
+        if labelled.sum() <= n_neighbors:
+            raise ValueError(
+                f"only {labelled.sum()} of {len(Y)} points have a label; n_neighbors must be less; "
+                f"got {n_neighbors}"
+            )
+        Y, given = Y[labelled], given[labelled]
+    names, coded = np.unique(given, return_inverse=True)
     neighbors = _neighbor_indices(Y, n_neighbors, n_jobs)
     votes = np.zeros((len(Y), len(names)), dtype=np.int32)
     np.add.at(votes, (np.arange(len(Y))[:, None], coded[neighbors]), 1)
     return float((votes.argmax(axis=1) == coded).mean())
 
 
-def check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Check rows of dense data; whatever is not float32 becomes float64."""
-    checked: npt.NDArray[Any] = check_array(
-        in_reach(X), dtype=[np.float64, np.float32], order="C", ensure_min_samples=2, input_name="X"
+def check_data(X: Any) -> Any:
+    """Check rows of data, a dense array or a CSR matrix.
+
+    Whatever is not dense float32 becomes float64: the search of dense rows computes in double
+    precision whatever they are, that of sparse ones in theirs.
+    """
+    X = check_sparse(in_reach(X))
+    return check_array(
+        X,
+        accept_sparse="csr",
+        dtype=np.float64 if issparse(X) else [np.float64, np.float32],
+        order="C",
+        ensure_min_samples=2,
+        input_name="X",
     )
-    return checked
 
 
 def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -293,15 +311,22 @@ def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return checked
 
 
-def _neighbor_indices(
-    X: npt.NDArray[Any], n_neighbors: int, n_jobs: int | None
-) -> npt.NDArray[np.int32]:
-    if not 1 <= n_neighbors < len(X):
+def check_perplexity(perplexity: float, n_samples: int) -> None:
+    """Refuse a perplexity that so many samples cannot have."""
+    if not 0 < perplexity < n_samples:
         raise ValueError(
-            f"n_neighbors must be between 1 and n_samples - 1 ({len(X) - 1}); got {n_neighbors}"
+            f"perplexity must be between 0 and n_samples ({n_samples}); got {perplexity}"
         )
-    settings = SearchSettings(n_neighbors, threads=effective_threads(n_jobs))
-    return exact_neighbors(X, settings).indices
+
+
+def _neighbor_indices(X: Any, n_neighbors: int, n_jobs: int | None) -> npt.NDArray[np.int32]:
+    most = X.shape[0] - 1
+    if not 1 <= n_neighbors <= most:
+        raise ValueError(
+            f"n_neighbors must be between 1 and n_samples - 1 ({most}); got {n_neighbors}"
+        )
+    settings = SearchSettings(n_neighbors, mode="exact", threads=effective_threads(n_jobs))
+    return find_neighbors(X, settings).indices
 
 
 def _shared_fraction(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> float:

@@ -9,25 +9,31 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length
 
 from acctsne import _core
-from acctsne.affinities.affinities import csr_arrays, joint_probabilities
+from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
 from acctsne.affinities.similarity import Similarity
-from acctsne.files.backed import in_reach
 from acctsne.files.replacing import replacing
 from acctsne.forces.output_kernel import Dof, check_dof
 from acctsne.neighbors.euclidean import exact_neighbors
 from acctsne.neighbors.metrics import NATIVE_METRICS, dense_if_small, euclidean_form
+from acctsne.neighbors.nearest import find_neighbors
 from acctsne.neighbors.records import Neighbors, SearchSettings
-from acctsne.quality.figures import check_data, check_embedding
+from acctsne.quality.figures import check_data, check_embedding, check_perplexity
 from acctsne.runtime.threads import effective_threads
 
 # Pairs of points up to which Z is summed exactly; beyond, from as many pairs of a sample of rows.
 EXACT_PAIRS = 10**10
 
+# References that ranks are estimated from, unless more neighbours than these are known.
+USUAL_REFERENCES = 1000
+
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+
+NO_ROWS: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +153,7 @@ def report(
     perplexity: float = 30.0,
     metric: str = "euclidean",
     dof: Dof = 1.0,
-    n_references: int | None = 1000,
+    n_references: int | str | None = "auto",
     random_state: int | None = 0,
     n_jobs: int | None = None,
 ) -> Report:
@@ -155,7 +161,7 @@ def report(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data. A sparse matrix is taken if it is not much larger when dense.
     Y : array-like of shape (n_samples, n_components)
         The embedding, whoever made it.
@@ -164,13 +170,14 @@ def report(
         ones, those that are.
     perplexity : float, default=30.0
         The perplexity of the affinities, for shares of the KL divergence.
-    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between samples.
+    metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between samples. Its square enters the affinities, as in :class:`acctsne.TSNE`.
     dof : float or "sklearn", default=1.0
         Degrees of freedom of the similarity, as in :class:`acctsne.TSNE`.
-    n_references : int, default=1000
+    n_references : int, "auto" or None, default="auto"
         Points that ranks beyond the nearest neighbours are estimated from, drawn at random. With as
-        many as there are samples, or None, ranks are exact: it takes n_samples**2 distances.
+        many as there are samples, or None, ranks are exact: it takes n_samples**2 distances. "auto"
+        is 1000, or 10 more than the neighbours that a large `perplexity` or `n_neighbors` asks for.
     random_state : int, default=0
         Seed of that sample.
     n_jobs : int, default=None
@@ -202,61 +209,57 @@ def report(
     threads = effective_threads(n_jobs)
     if metric not in NATIVE_METRICS:
         raise ValueError(f"metric must be one of {', '.join(NATIVE_METRICS)}; got {metric!r}")
-    X = check_data(dense_if_small(in_reach(X)))
+    X = _dense(check_data(X))
     check_consistent_length(X, Y)
     sizes = _check_sizes(n_neighbors, len(X))
-    if not 0 < perplexity < len(X):
-        raise ValueError(f"perplexity must be between 0 and n_samples ({len(X)}); got {perplexity}")
+    check_perplexity(perplexity, len(X))
     kernel = check_dof(dof, Y.shape[1], "report")
     random = np.random.default_rng(random_state)
 
-    rows = euclidean_form(X, NATIVE_METRICS[metric]).data
-    k = min(len(X) - 1, max(max(sizes), int(3.0 * perplexity + 1)))
+    n_affine = min(len(X) - 1, int(3.0 * perplexity + 1))
+    k = max(*sizes, n_affine)
     references = _check_references(n_references, len(X), k, random)
-    settings = SearchSettings(k, dtype=np.dtype(np.float64), threads=threads)
-    in_data = exact_neighbors(rows, settings)
+    double = np.dtype(np.float64)
+    settings = SearchSettings(k, metric, mode="exact", dtype=double, threads=threads)
+    in_data = find_neighbors(X, settings)
     in_map = exact_neighbors(Y, replace(settings, n_neighbors=max(sizes)))
 
     ranks = _Ranks(sizes, references, threads)
-    if len(references) == len(rows):
-        rows = rows.astype(np.float64)
-    kept, trust, trust_error, mean_trust_error = ranks.judge(rows, in_data, in_map)
-    _, cont, cont_error, mean_cont_error = ranks.judge(Y, in_map, in_data)
+    form = euclidean_form(X, NATIVE_METRICS[metric])  # ranks are the same as the metric's
+    rows = form.data.astype(double) if len(references) == len(X) else form.data
+    trust = ranks.judge(rows, in_data, in_map, form.zero_rows)
+    continuity = ranks.judge(Y, in_map, in_data)
     stretch = _stretch(in_data, Y, min(sizes))
-    n_affine = min(len(X) - 1, int(3.0 * perplexity + 1))
-    nearest = Neighbors(
-        np.ascontiguousarray(in_data.indices[:, :n_affine]),
-        np.ascontiguousarray(in_data.squared_distances[:, :n_affine]),
-        in_data.scale,
-    )
-    P = joint_probabilities(nearest, Similarity("gaussian", (float(perplexity),)), threads)
-    z, z_error = _z(Y, kernel, random, threads)
-    kl = _core.kl_by_point(*csr_arrays(P.to_scipy()), Y, kernel, z, threads)
-
-    means: dict[str, float] = {}
-    for s, size in enumerate(sizes):
-        means[f"kept_{size}"] = float(kept[:, s].mean())
-        means[f"trustworthiness_{size}"] = float(trust[:, s].mean())
-        means[f"trustworthiness_error_{size}"] = float(mean_trust_error[s])
-        means[f"continuity_{size}"] = float(cont[:, s].mean())
-        means[f"continuity_error_{size}"] = float(mean_cont_error[s])
-    means["kl"] = float(kl.sum())
-    means["kl_error"] = z_error / z
-    octaves = np.abs(np.log2(stretch[stretch > 0]))
-    means["stretch"] = float(octaves.mean()) if len(octaves) else 0.0
-    means["perplexity"] = float(P.perplexities.mean())
+    P = _affinities(in_data, n_affine, perplexity, threads)
+    kl, kl_error = _shares(P, Y, kernel, random, threads)
     return Report(
         sizes,
-        kept,
-        trust,
-        trust_error,
-        cont,
-        cont_error,
+        trust.kept,
+        trust.score,
+        trust.error,
+        continuity.score,
+        continuity.error,
         kl,
         stretch,
         P.perplexities.copy(),
-        means,
+        {
+            **_sized_means(sizes, trust, continuity),
+            "kl": float(kl.sum()),
+            "kl_error": kl_error,
+            "stretch": _octaves(stretch),
+            "perplexity": float(P.perplexities.mean()),
+        },
     )
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """Of neighbourhoods, by the order of nearness elsewhere: a row for each point."""
+
+    kept: Floats
+    score: Floats
+    error: Floats
+    mean_error: Floats  # of the scores' mean over all points
 
 
 @dataclass(frozen=True)
@@ -268,27 +271,80 @@ class _Ranks:
     threads: int
 
     def judge(
-        self, rows: Array, nearest: Neighbors, elsewhere: Neighbors
-    ) -> tuple[Floats, Floats, Floats, Floats]:
+        self,
+        rows: Array,
+        nearest: Neighbors,
+        elsewhere: Neighbors,
+        equidistant: npt.NDArray[np.intp] = NO_ROWS,
+    ) -> _Judgement:
         """Compute which neighbours are kept, the score by ranks, its errors, and that of means.
 
         Venna and Kaski, "Neighborhood preservation in nonlinear projection methods" (2001), define
         the score of a map; ours of a point is its part of it, so that the mean is theirs.
+        `equidistant` rows are as far from all others, whatever `rows` says.
         """
         n, sizes = len(rows), np.array(self.sizes, dtype=np.int64)
-        asked = np.ascontiguousarray(elsewhere.indices[:, : max(self.sizes)])
+        asked = elsewhere.indices[:, : max(self.sizes)].copy()
+        theirs = asked[equidistant]
+        # Of points that are known nothing is counted among the references.
+        asked[equidistant] = nearest.indices[equidistant, : asked.shape[1]]
         kept, penalties, variances, by_reference = _core.rank_penalties(
             rows, nearest.indices, asked, sizes, self.references, self.threads
         )
+        # Ties go to the lower index: all others are in the order of their indices.
+        order = theirs + 1 - (theirs > equidistant[:, None])
+        for s, k in enumerate(self.sizes):
+            kept[equidistant, s] = (order[:, :k] <= k).sum(axis=1)
+            penalties[equidistant, s] = np.maximum(order[:, :k] - k, 0).sum(axis=1)
         worst = sizes * (2.0 * n - 3.0 * sizes - 1.0) / 2.0
         # Points share their references, so the errors of points do not cancel in their mean: it is
-        # the mean over references that has an error.
+        # the mean over references that has an error. It stands for all other points: those that are
+        # known count as nothing in it.
         sample = len(self.references)
         spread = np.std(by_reference / n, axis=0, ddof=1)
-        beyond = n - 1 - nearest.indices.shape[1]
         left_out = max(0.0, 1.0 - sample / n)
-        error = beyond * spread / np.sqrt(sample) * np.sqrt(left_out)
-        return kept / sizes, 1 - penalties / worst, np.sqrt(variances) / worst, error / worst
+        error = (n - 1) * spread / np.sqrt(sample) * np.sqrt(left_out)
+        return _Judgement(
+            kept / sizes, 1 - penalties / worst, np.sqrt(variances) / worst, error / worst
+        )
+
+
+def _sized_means(
+    sizes: tuple[int, ...], trust: _Judgement, continuity: _Judgement
+) -> dict[str, float]:
+    """Average what there is for each size of neighbourhoods."""
+    means: dict[str, float] = {}
+    for s, size in enumerate(sizes):
+        means[f"kept_{size}"] = float(trust.kept[:, s].mean())
+        for name, judged in (("trustworthiness", trust), ("continuity", continuity)):
+            means[f"{name}_{size}"] = float(judged.score[:, s].mean())
+            means[f"{name}_error_{size}"] = float(judged.mean_error[s])
+    return means
+
+
+def _affinities(
+    in_data: Neighbors, n_neighbors: int, perplexity: float, threads: int
+) -> Affinities:
+    """Compute P from the first of the neighbours that are known."""
+    nearest = Neighbors(
+        np.ascontiguousarray(in_data.indices[:, :n_neighbors]),
+        np.ascontiguousarray(in_data.squared_distances[:, :n_neighbors]),
+        in_data.scale,
+    )
+    return joint_probabilities(nearest, Similarity("gaussian", (float(perplexity),)), threads)
+
+
+def _shares(
+    P: Affinities,
+    Y: Floats,
+    kernel: _core.OutputKernel,
+    random: np.random.Generator,
+    threads: int,
+) -> tuple[Floats, float]:
+    """Compute the points' shares of the KL divergence, and the error of their sum."""
+    z, z_error = _z(Y, kernel, random, threads)
+    shares = _core.kl_by_point(*csr_arrays(P.to_scipy()), Y, kernel, z, threads)
+    return shares, z_error / z
 
 
 def _stretch(in_data: Neighbors, Y: Floats, k: int) -> Floats:
@@ -301,6 +357,12 @@ def _stretch(in_data: Neighbors, Y: Floats, k: int) -> Floats:
     np.divide(of_map, of_data, out=ratio, where=of_data > 0)
     usual = np.median(ratio[ratio > 0]) if (ratio > 0).any() else 1.0
     return ratio / usual
+
+
+def _octaves(stretch: Floats) -> float:
+    """Average how many times the stretch doubles or halves, of points that have one."""
+    octaves = np.abs(np.log2(stretch[stretch > 0]))
+    return float(octaves.mean()) if len(octaves) else 0.0
 
 
 def _z(
@@ -331,14 +393,28 @@ def _check_sizes(n_neighbors: int | Iterable[int], n_samples: int) -> tuple[int,
 
 
 def _check_references(
-    n_references: int | None, n_samples: int, n_known: int, random: np.random.Generator
+    n_references: int | str | None, n_samples: int, n_known: int, random: np.random.Generator
 ) -> npt.NDArray[np.int32]:
-    if n_references is None or n_references >= n_samples:
-        return np.arange(n_samples, dtype=np.int32)
     least = n_known + 10
-    if n_references < least:
+    count = max(USUAL_REFERENCES, least) if n_references == "auto" else n_references
+    if count is None or (not isinstance(count, str) and count >= n_samples):
+        return np.arange(n_samples, dtype=np.int32)
+    if isinstance(count, str) or count < least:
         raise ValueError(
-            f"n_references must be None or at least {least}, more than the {n_known} neighbours "
-            f"whose ranks are known; got {n_references}"
+            f"n_references must be 'auto', None or at least {least}, more than the {n_known} "
+            f"neighbours whose ranks are known; got {n_references!r}"
         )
-    return np.sort(random.choice(n_samples, n_references, replace=False)).astype(np.int32)
+    return np.sort(random.choice(n_samples, count, replace=False)).astype(np.int32)
+
+
+def _dense(X: Any) -> Array:
+    dense: Array = dense_if_small(X)
+    if issparse(dense):
+        gib = X.shape[0] * X.shape[1] * X.dtype.itemsize / 2**30
+        raise ValueError(
+            f"X is a sparse matrix of shape {X.shape}, and ranks are counted in dense rows, which "
+            f"would take {gib:.3g} GiB. Give fewer rows or features, such as those of "
+            "sklearn.decomposition.TruncatedSVD, or X.toarray() if there is room; exact_kl and "
+            "neighbor_preservation take X as it is"
+        )
+    return dense
