@@ -137,7 +137,12 @@ def main() -> None:
         divergences = {process["kl"] for process in processes}
         one = max(peaks) if one is None else one
         together = sum(max(process["peaks"].values()) for process in processes)
-        cells = [count, f"{max(peaks) / 1e6:.0f}", f"{max(peaks) / one:.2f}", f"{together / 1e6:.0f}"]
+        cells = [
+            count,
+            f"{max(peaks) / 1e6:.0f}",
+            f"{max(peaks) / one:.2f}",
+            f"{together / 1e6:.0f}",
+        ]
         cells += [f"{peak / 1e6:.0f}" for peak in peaks]
         cells += [
             f"{max(process.get(f'{stage}_bytes_sent', 0) for process in processes) / 1e6:.0f}"

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from helpers import optimizer_at
 from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, Affinities, Embedding, _core
 from acctsne.affinities.forms import Conditional, Matrix
 from acctsne.forces.engine import Engine
 from acctsne.optimize.schedule import Phase, Ramp
+from helpers import optimizer_at
 
 Array = npt.NDArray[Any]
 

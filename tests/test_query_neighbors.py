@@ -72,7 +72,9 @@ def test_others_in_the_batch_do_not_matter_for_bytes() -> None:
     rng = np.random.default_rng(0)
     reference = rng.integers(0, 256, size=(100, 16_000)).astype(np.float32)
     queries = rng.integers(0, 256, size=(6, 16_000)).astype(np.float32)
-    squares = np.array([np.square(query.astype(float) - reference).sum(axis=1) for query in queries])
+    squares = np.array(
+        [np.square(query.astype(float) - reference).sum(axis=1) for query in queries]
+    )
     order = squares.argsort(axis=1, kind="stable")[:, :10]
     expected = np.take_along_axis(squares, order, axis=1).astype(np.float32)
 

@@ -48,7 +48,7 @@ def test_nearest(metric: str, dtype: Any) -> None:
 
 
 def test_short_rows_of_many_features() -> None:
-    # Hashed words: an index of all columns for each thousand rows would take far more than the rows.
+    # Hashed words: an index of all columns for each thousand rows takes far more than the rows.
     n, features, filled = 70_000, 1 << 18, 3
     rng = np.random.default_rng(0)
     columns = rng.integers(0, 300, size=(n + 5, filled)) * 800

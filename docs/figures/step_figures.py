@@ -15,7 +15,7 @@ from sklearn.metrics import euclidean_distances
 
 from acctsne import TSNE, Affinities, Embedding, _core, init, nearest_neighbors, quality
 from acctsne.neighbors.frame import find_frame
-from acctsne.optimize.schedule import make_schedule
+from acctsne.optimize.schedule import Schedule
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.threads import available_cores
 from drawing import save
@@ -300,7 +300,7 @@ def descent() -> None:
         divergences.append((iteration + 1, kl))
 
     ends = []
-    for phase in make_schedule("fast", len(X), 250, 12.0, "auto"):
+    for phase in Schedule(max_iter=250).phases(len(X)):
         watched = replace(phase, look_every=2)
         embedding._run(watched, watch=NormWatch(), callbacks=[record], callback_every=2)
         ends.append(embedding.n_iter)

@@ -44,7 +44,8 @@ public:
     } else if (nested == Nested::refused) {
       throw std::runtime_error("this embedding is being optimised; a callback cannot do so too");
     } else if (nested == Nested::in_callback && !owner.in_callback) {
-      throw std::runtime_error("this embedding is in the middle of an iteration; ask in a callback");
+      throw std::runtime_error(
+          "this embedding is in the middle of an iteration; ask in a callback");
     }
   }
   ~Exclusive() {

@@ -24,7 +24,7 @@ private:
   std::vector<PointId> foreign_;   // by ascending number, and so by owner
   std::vector<Size> foreign_ends_; // of each owner
   std::vector<PointId> lent_;      // own points that others need, by the process that needs them
-  std::vector<Size> lent_ends_; // of each process
+  std::vector<Size> lent_ends_;    // of each process
   std::vector<Real> out_;
   std::vector<Real> in_;
 };

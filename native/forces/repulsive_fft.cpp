@@ -8,7 +8,8 @@
 //    columns; strips with even numbers, then with odd ones, are worked on in parallel, so no two
 //    threads meet and the order of additions is fixed. Several processes each do some tiles of the
 //    grid, in the same order (forces/shared_charges.cpp); all that follows each of them does whole.
-// 2. Convolve with the kernel (forces/convolution.cpp). A map both of whose sides exceed kWideMap is
+// 2. Convolve with the kernel (forces/convolution.cpp). A map both of whose sides exceed kWideMap
+// is
 //    convolved twice: with the near part on this grid, and with the far part on one with
 //    kCoarseness times the step, to which charges and from which the potential go by the two-scale
 //    relation of splines, exactly (forces/grid_kernel.hpp, kernels/two_scale-inl.hpp). Padding to

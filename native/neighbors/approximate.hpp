@@ -23,9 +23,8 @@ struct ApproximateEffort {
     constexpr double kGrowth = 0.6;          // docs/tuning.md
     ApproximateEffort effort;
     if (rows > kDefaultRows) {
-      effort.cells =
-          static_cast<Size>(static_cast<double>(effort.cells) *
-                            std::pow(static_cast<double>(rows) / kDefaultRows, kGrowth));
+      effort.cells = static_cast<Size>(static_cast<double>(effort.cells) *
+                                       std::pow(static_cast<double>(rows) / kDefaultRows, kGrowth));
     }
     return effort;
   }

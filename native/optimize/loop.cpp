@@ -53,11 +53,11 @@ public:
         output_kernel_(options.output_kernel), edges_(processes), layout_(dims),
         repulsion_(dims, options) {
     const Step step("edges");
-    start_layout(layout_,
-                 times(1 / output_kernel_.unit(),
-                       std::vector<Real>(initial, initial + P.rows() * dims))
-                     .data(),
-                 P.rows());
+    start_layout(
+        layout_,
+        times(1 / output_kernel_.unit(), std::vector<Real>(initial, initial + P.rows() * dims))
+            .data(),
+        P.rows());
     const std::vector<PointId> order_of_rows = layout_.order;
     relabel_points(team);
     // Several processes relabel the edges when P is no longer needed, lest both take memory.

@@ -68,7 +68,8 @@ class TSNE(
     """t-distributed stochastic neighbour embedding.
 
     A drop-in for :class:`sklearn.manifold.TSNE`: same parameters, same attributes; where a meaning
-    differs, its parameter says so, and ``schedule="sklearn"`` follows scikit-learn's steps. All steps run in a native core on every core allowed, and give the same bits for any number of
+    differs, its parameter says so, and ``schedule="sklearn"`` follows scikit-learn's steps. All
+    steps run in a native core on every core allowed, and give the same bits for any number of
     threads.
 
     Parameters

@@ -113,7 +113,9 @@ class Schedule:
     def phases(self, n_samples: int, tangled: bool = False) -> list[Phase]:
         """Lay out the phases of a descent of so many samples from a start that may be tangled."""
         early_end = self._early_end(tangled)
-        late_start = self.max_iter if self.late_exaggeration == 1.0 else self.late_exaggeration_start
+        late_start = (
+            self.max_iter if self.late_exaggeration == 1.0 else self.late_exaggeration_start
+        )
         after = 1.0 if late_start is not None and late_start > early_end else self.late_exaggeration
         faded = Ramp(
             float(self.early_exaggeration), float(after if self._fast else self.early_exaggeration)
