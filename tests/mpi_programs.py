@@ -212,8 +212,14 @@ def errors() -> None:
     def divide(*_: Any) -> None:
         raise ZeroDivisionError("in a callback")
 
+    def decode(*_: Any) -> None:
+        b"\xe9".decode()
+
     found = raised(mine, callback=divide if RANK == 0 else None)
     assert found == "ZeroDivisionError: rank 0: in a callback"
+    # Also of a type that takes more than a message.
+    found = raised(mine, callback=decode if RANK == 0 else None)
+    assert found.startswith("UnicodeError: rank 0: 'utf-8' codec can't decode"), found
     # After all that, they still work together, and a callback ends a fit for all.
     tsne = TSNE(max_iter=250, perplexity=5, callback=lambda *_: True).fit(mine)
     assert tsne.n_iter_ == 49

@@ -17,6 +17,7 @@ from acctsne.forces.output_kernel import Dof
 from acctsne.optimize.schedule import TANGLED, PerPhase
 from acctsne.optimize.stopping import Watch
 from acctsne.problem import Problem
+from acctsne.runtime.errors import error_of
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads, limited_libraries
@@ -264,7 +265,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
                 tsne._validate_params()
                 problems.append((tsne, tsne._problem(X)))
             except (ValueError, TypeError) as error:
-                raise type(error)(f"slice {at}: {error}") from error
+                raise error_of(type(error), f"slice {at}: {error}") from error
         return problems
 
     def _start(

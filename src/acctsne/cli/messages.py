@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from acctsne.runtime.errors import error_of
+
 
 def note(message: str) -> None:
     """Say something that is no result."""
@@ -27,7 +29,7 @@ def blaming(*flags: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, ModuleNotFoundError) as error:
-        raise type(error)(f"{' and '.join(flags)}: {error}") from error
+        raise error_of(type(error), f"{' and '.join(flags)}: {error}") from error
 
 
 def report(figures: dict[str, Any], as_json: bool) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
+from acctsne.runtime.errors import error_of
 from acctsne.runtime.optional import require
 from acctsne.runtime.threads import available_cores
 
@@ -211,7 +212,7 @@ class Processes:
             kind = type(cause)
         if kind in (Exception, BaseException):
             kind, message = RuntimeError, f"{message} ({name})"
-        error = kind(message)
+        error = error_of(kind, message)
         self.known_to_all(error)
         raise error from cause
 
