@@ -17,8 +17,9 @@ import scipy.sparse
 import zarr
 
 from acctsne import io, nearest_neighbors
-from acctsne.files.formats import OBSM_KEY
+from acctsne.files.formats import OBSM_KEY, read_ids
 from acctsne.files.replacing import replacing
+from acctsne.pictures.inputs import categories
 from acctsne.runtime.optional import require
 
 Array = npt.NDArray[Any]
@@ -91,6 +92,13 @@ def test_sparse_npz(tmp_path: Path, matrix: Any) -> None:
     read = io.read(tmp_path / "x.npz").X
     assert read.format == "csr"
     np.testing.assert_array_equal(read.toarray(), sparse.toarray())
+
+
+@pytest.mark.parametrize("choice", [{"labels": "species"}, {"key": "X"}])
+def test_a_sparse_matrix_has_nothing_to_choose(tmp_path: Path, choice: dict[str, Any]) -> None:
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(X))
+    with pytest.raises(io.DataError, match=r"x\.npz: no array '\w+', but one sparse matrix"):
+        io.read(tmp_path / "x.npz", **choice)
 
 
 def test_sparse_mtx_may_be_compressed(tmp_path: Path) -> None:
@@ -259,6 +267,55 @@ def test_labels_in_their_own_file(tmp_path: Path) -> None:
         io.read_labels(both, 3)
 
 
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("species\na\n\nb\n", ["a", None, "b"]),
+        ("digit\n9\n\n10\n", [9, None, 10]),
+        ("digit\n9\n10\n\n", [9, 10, None]),
+        ("a\n\na\n", ["a", None, "a"]),
+        ("9\n10\n\n", [9, 10, None]),
+        ("a\nb\na\n\n\n", ["a", "b", "a"]),
+        ("0\na\nb\nb\n", ["a", "b", "b"]),  # as pandas writes a column without a name
+        ("01\n1\n1_0\n", ["01", "1", "1_0"]),
+    ],
+)
+def test_a_label_a_line(tmp_path: Path, text: str, labels: list[Any]) -> None:
+    assert io.read_labels(table(tmp_path, text, "y.txt"), 3).tolist() == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("9\n10\n11\n12\n", "4 labels for 3 samples; the first line, '9', was taken for a label"),
+        ("a\nb\nb\na\n", "4 labels for 3 samples; the first line, 'a', was taken for a label"),
+        ("digit\n9\n10\n", "2 labels for 3 samples; the first line, 'digit', was taken for a head"),
+        ("a\n\n\n\na\n", "5 labels for 3 samples; .* blank lines, 3 of them, for missing labels"),
+        ("species\na\nb\n\n", "is 'species' a header and the blank line at the end a missing"),
+        ("\n\n", "the file is empty"),
+    ],
+)
+def test_labels_that_do_not_fit(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(io.DataError, match=rf"y\.txt: {said}"):
+        io.read_labels(table(tmp_path, text, "y.txt"), 3)
+
+
+@pytest.mark.parametrize("name", ["y.txt", "y.csv"])
+def test_labels_that_are_not_utf8(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes("Käfer\n".encode("latin-1"))
+    with pytest.raises(io.DataError, match=rf"{name}: not a readable \w+ file: 'utf-8' codec"):
+        io.read_labels(tmp_path / name, 1)
+
+
+def test_ids_are_text(tmp_path: Path) -> None:
+    np.save(tmp_path / "ids.npy", [1, 10])
+    assert read_ids(tmp_path / "ids.npy", 2).tolist() == ["1", "10"]
+    assert read_ids(table(tmp_path, "01\n1\n"), 2).tolist() == ["01", "1"]
+    assert read_ids(table(tmp_path, "a,class\n1,07\n2,7\n"), 2).tolist() == ["07", "7"]
+    with pytest.raises(io.DataError, match=r"t\.csv: row 2 has no id"):
+        read_ids(table(tmp_path, "1\n\n2\n"), 3)
+
+
 # What is wrong is said in one line with file, row and column.
 
 
@@ -415,6 +472,51 @@ def test_labels_with_delimiters_come_back(tmp_path: Path) -> None:
         assert read.tolist() == labels.tolist()
 
 
+@pytest.mark.parametrize(
+    "name", ["x.npz", "x.csv", "x.tsv", "x.parquet", "x.arrow", "x.feather", "x.h5ad"]
+)
+@pytest.mark.parametrize("known", [["a", "b", "01"], [9, 10, 7]])
+def test_missing_labels_stay_missing(tmp_path: Path, name: str, known: list[Any]) -> None:
+    io.write(tmp_path / name, X[:5], labels=[*known, None, np.nan])
+    key = OBSM_KEY if name == "x.h5ad" else None
+    back = io.read(tmp_path / name, key=key, labels="label").labels
+    assert back is not None
+    assert back.tolist() == [*known, None, None]
+    found = categories(back, 5)
+    assert len(found.names) == 3
+    assert found.missing.tolist() == [False] * 3 + [True] * 2
+
+
+def test_missing_labels_of_other_libraries(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X[:3], columns=["u", "v", "w"])
+    for column in (["b", None, "a"], pd.array([10, None, 9], dtype="Int64")):
+        labels = pd.Series(column)
+        frame.assign(label=labels).to_parquet(tmp_path / "x.parquet")
+        read = io.read(tmp_path / "x.parquet").labels
+        assert read is not None
+        assert read.tolist() == [labels[0], None, labels[2]]
+    cells = anndata.AnnData(X[:3])
+    cells.obs["kind"] = pd.Categorical(["b", None, "a"])
+    cells.write_h5ad(tmp_path / "x.h5ad")
+    read = io.read(tmp_path / "x.h5ad", labels="kind").labels
+    assert read is not None
+    assert read.tolist() == ["b", None, "a"]
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.csv", "x.parquet", "x.h5ad", "x.mtx"])
+def test_what_is_written_is_checked(tmp_path: Path, name: str) -> None:
+    for labels in (LABELS[:5], [*LABELS, "a"], LABELS[:, None], "a"):
+        with pytest.raises(ValueError, match="labels must have one entry for each of the 12 rows"):
+            io.write(tmp_path / name, X, labels=labels)
+    for Y in (X[0], FRAME, scipy.sparse.csr_matrix(X), X.astype(complex)):
+        with pytest.raises(ValueError, match="Y must be a two-dimensional array of numbers"):
+            io.write(tmp_path / name, Y)
+    assert not list(tmp_path.iterdir())
+    io.write(tmp_path / name, FRAME[["u", "v"]], labels=LABELS.tolist())
+    back = io.read(tmp_path / name, key=OBSM_KEY if name == "x.h5ad" else None)
+    np.testing.assert_array_equal(back.X, X[:, :2])
+
+
 def test_h5ad_keeps_all_else(folder: Path) -> None:
     io.write(folder / "out.h5ad", X[:, :2], source=folder / "x.h5ad")
     before, after = (anndata.read_h5ad(folder / name) for name in ("x.h5ad", "out.h5ad"))
@@ -430,6 +532,18 @@ def test_suffixes_in_capitals(tmp_path: Path) -> None:
     for name in ("X.NPY", "X.CSV", "X.TSV", "X.PARQUET"):
         io.write(tmp_path / name, X)
         np.testing.assert_array_equal(io.read(tmp_path / name).X, X)
+    with open(tmp_path / "Y.NPY", "wb") as array, open(tmp_path / "Y.NPZ", "wb") as archive:
+        np.save(array, LABELS)
+        np.savez(archive, y=LABELS)
+    table(tmp_path, "\n".join(LABELS), "Y.TXT")
+    for name in ("Y.NPY", "Y.NPZ", "Y.TXT"):
+        assert io.read_labels(tmp_path / name, 12).tolist() == LABELS.tolist()
+    save_h5ad(tmp_path / "X.H5AD")
+    io.write(tmp_path / "OUT.H5AD", X[:, :2], source=tmp_path / "X.H5AD")
+    assert anndata.read_h5ad(tmp_path / "OUT.H5AD").obs["species"].tolist() == LABELS.tolist()
+    io.write(tmp_path / "x.mtx", X)
+    (tmp_path / "X.MTX.GZ").write_bytes(gzip.compress((tmp_path / "x.mtx").read_bytes()))
+    np.testing.assert_array_equal(io.read(tmp_path / "X.MTX.GZ").X, X)
 
 
 def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:

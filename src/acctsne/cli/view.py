@@ -69,4 +69,4 @@ def _read_ids(paths: Sequence[Path] | None, sizes: Sequence[int]) -> list[Array]
         return None
     if len(paths) != len(sizes):
         raise io.DataError(f"{len(paths)} files of ids for {len(sizes)} maps; give one for each")
-    return [io.read_labels(path, size) for path, size in zip(paths, sizes, strict=True)]
+    return [io.read_ids(path, size) for path, size in zip(paths, sizes, strict=True)]

@@ -1,6 +1,5 @@
 """Which points several maps share, and what draws them together."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from acctsne.runtime.checks import check_unique
 
 Rows = npt.NDArray[np.intp]
 Layout = npt.NDArray[Any]
@@ -172,11 +173,7 @@ def ties_of_ids(ids: Any, sizes: Sequence[int]) -> Ties:
                 f"row of slice {here}"
             )
         names = array.tolist()
-        twice, times = Counter(names).most_common(1)[0]
-        if times > 1:
-            raise ValueError(
-                f"ids[{here}] has {twice!r} {times} times; an id names one row of a slice"
-            )
+        check_unique(names, f"ids[{here}]")
         pairs: dict[int, list[tuple[int, int]]] = {}
         for row, name in enumerate(names):
             if name in last_seen:

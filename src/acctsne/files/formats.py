@@ -31,21 +31,24 @@ from scipy.sparse import csr_matrix, issparse, load_npz
 
 from acctsne.files.backed import mapped_table
 from acctsne.files.matrix_market import read_matrix_market, write_matrix_market
-from acctsne.files.replacing import DataError, replacing, reserve
+from acctsne.files.replacing import DataError, replacing, reserve, suffix_of
 from acctsne.files.stored_rows import StoredRows
 from acctsne.files.tables import (
     LABEL_NAMES,
     Choice,
     ReadTable,
     as_labels,
+    label_text,
     open_parquet,
     read_arrow,
+    read_column,
     read_delimited,
     write_arrow,
     write_delimited,
 )
 from acctsne.files.zarr_arrays import find_array
 from acctsne.runtime.checks import check_sparse
+from acctsne.runtime.labels import label_array
 from acctsne.runtime.optional import require
 
 __all__ = ["Data", "DataError", "StoredRows", "open_rows", "read", "read_labels", "write"]
@@ -68,7 +71,7 @@ class Data:
     """Samples in rows: an array, or a CSR matrix."""
 
     labels: npt.NDArray[Any] | None = None
-    """One label a sample, if the file has labels."""
+    """One label a sample, if the file has labels; None or NaN for a sample without one."""
 
     label_name: str | None = None
     """The name of the column or array that they come from."""
@@ -127,6 +130,12 @@ def read(
     """
     path = Path(path)
     wanted = Wanted(key, labels, Choice(labels, columns, drop, header))
+    data = _read(path, wanted)
+    return data if data.labels is None else replace(data, labels=as_labels(data.labels))
+
+
+def _read(path: Path, wanted: "Wanted") -> Data:
+    """Read data with the cells of its labels as they are."""
     return _checked(path, _format_of(path, wanted).read(path, wanted))
 
 
@@ -221,7 +230,7 @@ def read_labels(path: PathLike, n_samples: int) -> npt.NDArray[Any]:
     Returns
     -------
     labels : ndarray of shape (n_samples,)
-        The labels.
+        The labels; None or NaN where one is missing, as on a blank line.
 
     Examples
     --------
@@ -232,31 +241,43 @@ def read_labels(path: PathLike, n_samples: int) -> npt.NDArray[Any]:
     >>> io.read_labels(path, 3).tolist()
     ['setosa', 'setosa', 'virginica']
     """
-    path = Path(path)
+    return as_labels(_read_cells(Path(path), n_samples))
+
+
+def read_ids(path: PathLike, n_samples: int) -> npt.NDArray[np.str_]:
+    """Read names of rows from a file such as `read_labels` takes; as text, for 01 is not 1."""
+    ids = label_text(_read_cells(Path(path), n_samples))
+    named = ids != ""
+    if not named.all():
+        raise DataError(f"{path}: row {np.argmin(named) + 1} has no id")
+    return ids
+
+
+def _read_cells(path: Path, n_samples: int) -> Array:
+    """Read a column of labels as it is."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    labels: npt.NDArray[Any] | None
-    if path.suffix in (".npy", ".npz"):
-        labels = _read_label_array(path)
-    elif path.suffix in (".txt", ".csv", ".tsv") and _is_one_column(path):
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-        cells = [line.strip().strip('"') for line in lines if line.strip()]
-        has_header = len(cells) == n_samples + 1
-        labels = as_labels(cells[has_header:])
+    suffix = suffix_of(path)
+    if suffix in (".txt", ".csv", ".tsv") and _is_one_column(path):
+        with _unreadable(path):
+            return read_column(path, n_samples)
+    if suffix in (".npy", ".npz"):
+        cells = _read_label_array(path)
     else:
-        labels = read(path).labels
-        if labels is None:
+        found = _read(path, Wanted(None, None, Choice())).labels
+        if found is None:
             raise DataError(f"{path}: no column of labels found")
-    if len(labels) != n_samples:
-        raise DataError(f"{path}: {len(labels)} labels for {n_samples} samples")
-    return labels
+        cells = found
+    if len(cells) != n_samples:
+        raise DataError(f"{path}: {len(cells)} labels for {n_samples} samples")
+    return cells
 
 
 def write(
     path: PathLike,
-    Y: npt.NDArray[Any],
+    Y: npt.ArrayLike,
     *,
-    labels: npt.NDArray[Any] | None = None,
+    labels: Any = None,
     source: PathLike | None = None,
     neighbors: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None,
 ) -> None:
@@ -269,10 +290,11 @@ def write(
     ----------
     path : str or path
         The file; its suffix is its format.
-    Y : ndarray of shape (n_samples, n_components)
+    Y : array-like of shape (n_samples, n_components)
         The embedding.
-    labels : ndarray of shape (n_samples,), default=None
-        Labels to be written with it, as column or array `label`, where the format has room.
+    labels : array-like of shape (n_samples,), default=None
+        Labels to be written with it, as column or array `label`, where the format has room; None
+        and NaN where one is missing.
     source : str or path, default=None
         For h5ad: the h5ad file that was embedded. All it holds is copied, and the embedding is
         added as ``obsm["X_tsne"]``. None makes a file of the embedding alone.
@@ -295,17 +317,37 @@ def write(
     """
     path = Path(path)
     suffix = check_output(path, neighbors=neighbors is not None)
-    if neighbors is not None:
-        shapes = [np.shape(rows) for rows in neighbors]
-        if len(shapes) != 2 or len({*shapes}) != 1 or len(shapes[0]) != 2 or shapes[0][0] != len(Y):
-            raise ValueError(
-                "neighbors must be indices and distances, both of shape "
-                f"({len(Y)}, n_neighbors); got {', '.join(map(str, shapes))}"
-            )
+    written = _checked_output(Y, labels, source, neighbors)
     writer = FORMATS[suffix].write
     assert writer is not None  # check_output has seen to it
     with replacing(path) as beside:
-        writer(beside, Written(Y, labels, source, neighbors))
+        writer(beside, written)
+
+
+def _checked_output(Y: Any, labels: Any, source: PathLike | None, neighbors: Any) -> "Written":
+    """Check that there are numbers to write, and for each row of them what goes with it."""
+    Y = np.asarray(Y)
+    if Y.ndim != 2 or Y.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Y must be a two-dimensional array of numbers; got {Y.dtype} of shape {Y.shape}"
+        )
+    n_rows = len(Y)
+    if labels is not None:
+        labels = label_array(labels)
+        if labels.shape != (n_rows,):
+            raise ValueError(
+                f"labels must have one entry for each of the {n_rows} rows of Y; got shape "
+                f"{labels.shape}"
+            )
+        labels = as_labels(labels)
+    if neighbors is not None:
+        shapes = [np.shape(rows) for rows in neighbors]
+        if len(shapes) != 2 or len({*shapes}) != 1 or len(shapes[0]) != 2 or shapes[0][0] != n_rows:
+            raise ValueError(
+                "neighbors must be indices and distances, both of shape "
+                f"({n_rows}, n_neighbors); got {', '.join(map(str, shapes))}"
+            )
+    return Written(Y, labels, source, neighbors)
 
 
 def known_suffix(path: Path) -> str:
@@ -323,7 +365,7 @@ def check_output(
     path: Path, suffixes: Sequence[str] | None = None, *, neighbors: bool = False
 ) -> str:
     """Check, before any work is done for it, that a file can be written; return its suffix."""
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     allowed = WRITABLE if suffixes is None else suffixes
     if neighbors:
         allowed = tuple(suffix for suffix in allowed if FORMATS[suffix].keeps_neighbors)
@@ -368,7 +410,7 @@ def _unreadable(path: Path) -> Iterator[None]:
     except (MemoryError, ModuleNotFoundError, DataError):
         raise
     except Exception as error:
-        kind = known_suffix(path)[1:] if path.suffix != ".txt" else "text"
+        kind = "text" if suffix_of(path) == ".txt" else known_suffix(path)[1:]
         raise DataError(f"{path}: not a readable {kind} file: {_one_line(error)}") from error
 
 
@@ -394,11 +436,17 @@ def _write_npy(beside: Path, written: Written) -> None:
 
 def _read_npz(path: Path, wanted: Wanted) -> Data:
     arrays = _arrays(path)
+    named = [name for name in (wanted.key, wanted.labels) if name is not None]
     if {"format", "shape", "data"} <= set(arrays):
+        if named:
+            raise DataError(
+                f"{path}: no array {named[0]!r}, but one sparse matrix; its labels need a file "
+                "of their own"
+            )
         with _unreadable(path):
             return Data(check_sparse(load_npz(path)))
-    for name in (wanted.key, wanted.labels):
-        if name is not None and name not in arrays:
+    for name in named:
+        if name not in arrays:
             raise DataError(f"{path}: no array {name!r}; there are {', '.join(arrays)}")
     key, labels = wanted.key, wanted.labels
     if key is not None:
@@ -426,7 +474,9 @@ def _arrays(path: Path) -> dict[str, Array]:
 def _write_npz(beside: Path, written: Written) -> None:
     more: dict[str, Any] = {}
     if written.labels is not None:
-        more["label"] = as_labels(written.labels)
+        # Objects would be pickled.
+        is_plain = written.labels.dtype != object
+        more["label"] = written.labels if is_plain else label_text(written.labels)
     with open(beside, "wb") as file:
         np.savez(file, embedding=written.Y, **more)
 
@@ -451,7 +501,7 @@ def _read_by(
 
 
 def _write_delimited(beside: Path, written: Written) -> None:
-    delimiter = "\t" if beside.suffix.lower() == ".tsv" else ","
+    delimiter = "\t" if suffix_of(beside) == ".tsv" else ","
     with open(beside, "w", encoding="utf-8", newline="") as text:
         write_delimited(text, written.Y, written.labels, delimiter)
 
@@ -510,7 +560,7 @@ def _only_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> tuple[str, 
 
 
 def _read_label_array(path: Path) -> Array:
-    if path.suffix == ".npz":
+    if suffix_of(path) == ".npz":
         arrays = list(_arrays(path).values())
     else:
         with _unreadable(path), open(path, "rb") as file:
@@ -542,7 +592,7 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
         raise DataError(f"{path}: {key or 'X'} is a {type(X).__name__}; an array is needed")
     with _unreadable(path):
         check_sparse(X)
-    return Data(X) if read is None else Data(X, as_labels(np.asarray(read)), labels)
+    return Data(X) if read is None else Data(X, np.asarray(read), labels)
 
 
 def _open_h5ad(path: Path, wanted: Wanted) -> StoredRows:
@@ -585,8 +635,9 @@ def _h5ad_matrix(path: Path, file: Any, key: str | None) -> Any:
 def _write_h5ad(beside: Path, written: Written) -> None:
     Y, labels, source, _ = written
     # Two copies of it and what HDF5 adds: a file of a few numbers takes half a megabyte.
-    room = 2 * Y.nbytes + (0 if labels is None else 2 * labels.astype(str).nbytes) + (1 << 20)
-    if source is not None and Path(source).suffix == ".h5ad":
+    text = None if labels is None else label_text(labels)
+    room = 2 * Y.nbytes + (0 if text is None else 2 * text.nbytes) + (1 << 20)
+    if source is not None and suffix_of(source) == ".h5ad":
         shutil.copyfile(source, beside)
         reserve(beside, room)
         elements = require("anndata.io", "anndata")
@@ -594,8 +645,9 @@ def _write_h5ad(beside: Path, written: Written) -> None:
             elements.write_elem(file["obsm"], OBSM_KEY, Y)
         return
     made = require("anndata", "anndata").AnnData(shape=(len(Y), 0), obsm={OBSM_KEY: Y})
-    if labels is not None:
-        made.obs["label"] = labels.astype(str)
+    if text is not None:
+        pandas = require("pandas", "anndata")
+        made.obs["label"] = pandas.Categorical([cell or None for cell in text.tolist()])
     reserve(beside, room)
     made.write_h5ad(beside)
 
@@ -642,7 +694,7 @@ def _check_finite(path: Path, X: Any) -> None:
 
 
 def _is_one_column(path: Path) -> bool:
-    with open(path, encoding="utf-8-sig") as file:
+    with _unreadable(path), open(path, encoding="utf-8-sig") as file:
         first = file.readline()
     return not any(sign in first for sign in ",;\t")
 

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_matrix, csr_matrix
 
+from acctsne.files.replacing import suffix_of
+
 BANNER = "%%matrixmarket"
 FORMATS = ("coordinate", "array")
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
@@ -22,7 +24,7 @@ SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 def read_matrix_market(path: Path) -> Any:
     """Read a matrix: an array, or a CSR matrix. ValueError, with the place, for what is damaged."""
-    with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as file:
+    with gzip.open(path, "rt") if suffix_of(path) == ".gz" else open(path) as file:
         form, field, symmetry = _banner(file)
         sizes = _sizes(file, 3 if form == "coordinate" else 2)
         body = _numbers(file)

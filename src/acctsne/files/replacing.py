@@ -11,6 +11,11 @@ class DataError(ValueError):
     """A file cannot be used; the message is one line that says which, where and why."""
 
 
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix in lower case: X.NPY is an npy file, too."""
+    return Path(path).suffix.lower()
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to, and move it into place if all went well.

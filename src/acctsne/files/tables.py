@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, NoReturn, TextIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from acctsne.files.replacing import DataError
+from acctsne.files.replacing import DataError, suffix_of
 from acctsne.files.stored_rows import StoredRows
+from acctsne.runtime.labels import missing_labels
 from acctsne.runtime.optional import require
 
 # Names of columns that nobody means as features, in lower case.
@@ -52,7 +53,7 @@ class Columns(NamedTuple):
 
 
 class ReadTable(NamedTuple):
-    """Samples in rows, their labels, and the name of the column that these come from."""
+    """Samples in rows, cells of their labels, and the name of the column that these come from."""
 
     X: npt.NDArray[Any]
     labels: npt.NDArray[Any] | None
@@ -97,17 +98,90 @@ def choose_columns(
     return Columns(features, label)
 
 
-def as_labels(cells: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Turn cells of text into integers if they all are, so that 10 sorts after 9."""
-    labels = np.asarray(cells)
-    if labels.dtype == object:
-        labels = labels.astype(str)
-    if labels.dtype.kind == "U":
-        try:
-            return labels.astype(np.int64)
-        except (ValueError, OverflowError):
-            return labels
+def as_labels(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Make labels of cells: None for empty and missing ones, integers if all others are.
+
+    As integers 10 sorts after 9. Text that an integer would not give back stays text: 01 is another
+    label than 1.
+
+    Examples
+    --------
+    >>> as_labels(np.array(["9", "10", ""])).tolist()
+    [9, 10, None]
+    >>> as_labels(np.array(["01", "1"])).tolist()
+    ['01', '1']
+    """
+    if cells.dtype.kind not in "OU":
+        return cells
+    present = label_text(cells) != ""
+    values: npt.NDArray[Any] = cells[present]
+    if values.dtype == object:
+        listed = values.tolist()
+        plain = {type(value) for value in listed} <= {int, float}
+        values = np.array(listed) if plain else values.astype(str)
+    if values.dtype.kind == "U":
+        with suppress(ValueError, OverflowError):
+            numbers = values.astype(np.int64)
+            values = numbers if (numbers.astype(str) == values).all() else values
+    if present.all():
+        return values
+    labels = np.full(len(cells), None)
+    labels[present] = values.astype(object)
     return labels
+
+
+def label_text(cells: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Give labels as text, which is empty for those that are missing."""
+    return np.where(missing_labels(cells), "", cells.astype(object)).astype(str)
+
+
+def read_column(path: Path, n_rows: int) -> npt.NDArray[np.str_]:
+    """Read a text file with a label a line, with or without a header; a blank line has none.
+
+    Blank lines at the end are labels if so many rows are there, and nothing otherwise.
+    """
+    with open(path, encoding="utf-8-sig") as file:
+        cells = [line.strip().strip('"') for line in file]
+    has_header = _column_has_header(cells)
+    begins = [
+        begin
+        for begin in (0, 1)
+        if has_header in (None, bool(begin))
+        and len(cells) >= begin + n_rows
+        and not any(cells[begin + n_rows :])
+    ]
+    if len(begins) == 1:
+        return np.array(cells[begins[0] :][:n_rows])
+    if begins:
+        raise DataError(
+            f"{path}: is {cells[0]!r} a header and the blank line at the end a missing label, or "
+            "is neither? Remove one of the two"
+        )
+    while cells and not cells[-1]:
+        cells.pop()
+    if not cells:
+        raise DataError(f"{path}: the file is empty")
+    taken = "a header" if has_header else "a label"
+    blank = cells.count("")
+    raise DataError(
+        f"{path}: {len(cells) - bool(has_header)} labels for {n_rows} samples; the first line, "
+        f"{cells[0]!r}, was taken for {taken}"
+        + (f", and blank lines, {blank} of them, for missing labels" if blank else "")
+    )
+
+
+def _column_has_header(cells: list[str]) -> bool | None:
+    """Tell whether the first cell of a column is its name; None if it may be."""
+    first, *below = cells or [""]
+    numbers = [_is_number(cell) for cell in below if cell]
+    if first in below:
+        return False
+    if _is_number(first):
+        # pandas calls a column without a name 0.
+        return False if any(numbers) else None
+    if first.lower() in LABEL_NAMES or (first and numbers and all(numbers)):
+        return True
+    return None
 
 
 def read_delimited(path: Path, choice: Choice) -> ReadTable:
@@ -164,12 +238,12 @@ def read_delimited(path: Path, choice: Choice) -> ReadTable:
     if chosen.label is None:
         return ReadTable(X, None, None)
     labels = np.array(list(orders))[loaded[:, chosen.label].astype(np.intp)]
-    return ReadTable(X, as_labels(labels), names[chosen.label])
+    return ReadTable(X, labels, names[chosen.label])
 
 
 def read_arrow(path: Path, choice: Choice) -> ReadTable:
     """Read a parquet, arrow or feather file."""
-    if path.suffix.lower() == ".parquet":
+    if suffix_of(path) == ".parquet":
         table = require("pyarrow.parquet", "parquet").read_table(path)
     else:
         table = require("pyarrow.feather", "parquet").read_table(path)
@@ -177,7 +251,11 @@ def read_arrow(path: Path, choice: Choice) -> ReadTable:
     X = _numbers(path, table, columns, 0)
     if columns.label is None:
         return ReadTable(X, None, None)
-    return ReadTable(X, as_labels(table.column(columns.label).to_numpy()), columns.label)
+    labels = table.column(columns.label)
+    # NumPy has no missing integers: all would become floats.
+    listed = labels.null_count > 0
+    cells = np.array(labels.to_pylist(), dtype=object) if listed else labels.to_numpy()
+    return ReadTable(X, cells, columns.label)
 
 
 def open_parquet(path: Path, choice: Choice) -> StoredRows:
@@ -247,7 +325,9 @@ def write_delimited(
     digits = 9 if Y.dtype == np.float32 else 17
     columns = _embedding_columns(Y, labels)
     cells = [
-        values.tolist() if name == "label" else [f"{value:.{digits}g}" for value in values.tolist()]
+        np.where(missing_labels(values), "", values.astype(object)).tolist()
+        if name == "label"
+        else [f"{value:.{digits}g}" for value in values.tolist()]
         for name, values in columns.items()
     ]
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
@@ -269,7 +349,7 @@ def write_arrow(
             [_lists(rows) for rows in neighbors], ["ids", "distances"]
         )
     table = arrow.table(columns)
-    if path.suffix.lower() == ".parquet":
+    if suffix_of(path) == ".parquet":
         require("pyarrow.parquet", "parquet").write_table(table, path)
     else:
         require("pyarrow.feather", "parquet").write_feather(table, path)
@@ -296,7 +376,7 @@ def _nothing(cell: str) -> int:
 
 
 def _open(path: Path) -> TextIO:
-    if path.suffix.lower() == ".gz":
+    if suffix_of(path) == ".gz":
         return cast(TextIO, gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
     return open(path, encoding="utf-8-sig", newline="")
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne.pictures.colors import MISSING, SINGLE, categorical, hex_codes
-from acctsne.pictures.inputs import Categories, Quantized
+from acctsne.pictures.inputs import Categories, Quantized, entries
 from acctsne.pictures.maps import Maps
 from acctsne.runtime.optional import require
 
@@ -239,7 +239,7 @@ def _fields(hover: Any, maps: Maps) -> list[tuple[Any, Any]]:
         for m, part in enumerate(parts):
             if name in part:
                 _texts(f"hover[{m}][{name!r}]", part[name], len(maps.rows[m]))
-                columns.append(_entries(part[name]))
+                columns.append(entries(part[name]))
             else:
                 columns.append(None)
         for of, column in maps.column(columns, lambda a, b: _text(a) == _text(b)):
@@ -285,7 +285,7 @@ def _kind(column: Any, different: list[str]) -> str:
 
 
 def _are_numbers(column: Any) -> bool:
-    present = [entry for entry in _entries(column) if _text(entry) != ""]
+    present = [entry for entry in entries(column) if _text(entry) != ""]
     return bool(present) and all(
         isinstance(entry, int | float | np.number)
         and not isinstance(entry, bool)
@@ -301,16 +301,12 @@ def _palette(columns: list[dict[str, Any]]) -> list[str]:
 
 
 def _texts(name: str, column: Any, n_points: int) -> list[str]:
-    texts = [_text(entry) for entry in _entries(column)]
+    texts = [_text(entry) for entry in entries(column)]
     if len(texts) != n_points:
         raise ValueError(
             f"{name} must have one entry for each of the {n_points} points; got {len(texts)}"
         )
     return texts
-
-
-def _entries(column: Any) -> list[Any]:
-    return column.tolist() if hasattr(column, "tolist") else list(column)
 
 
 def _text(entry: Any) -> str:

@@ -93,6 +93,11 @@ def check_values(values: Any, n_points: int) -> npt.NDArray[np.float64]:
     return numbers
 
 
+def entries(column: Any) -> list[Any]:
+    """List what is in an array, a Series or anything else that can be gone through."""
+    return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
 def categories(labels: Any, n_points: int) -> Categories:
     """Read labels of any kind: strings, numbers, booleans, pandas Series or Categorical.
 

@@ -1,7 +1,6 @@
 """Several maps in one picture: which of their points are the same, and what is known of them."""
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acctsne.pictures.inputs import Categories, categories, check_points
+from acctsne.pictures.inputs import Categories, categories, check_points, entries
+from acctsne.runtime.checks import check_unique
 
 Array = npt.NDArray[Any]
 
@@ -58,7 +58,7 @@ class Maps:
                 "points are the same"
             )
         if ids is not None:
-            ids = _listed(ids)
+            ids = entries(ids)
             if len(ids) != sizes[0]:
                 raise ValueError(
                     f"ids must have one entry for each of the {sizes[0]} points; got {len(ids)}"
@@ -93,7 +93,7 @@ class Maps:
             union = sys.modules["pandas"].api.types.union_categoricals
             joined = union(parts, ignore_order=True)
         else:
-            joined = [label for part in parts for label in _listed(part)]
+            joined = [label for part in parts for label in entries(part)]
         found = categories(joined, sum(map(len, self.rows)))
         every = np.concatenate(self.rows)
         codes = found.codes[self._first_rows()]
@@ -175,10 +175,6 @@ def _named(name: str, check: Callable[[Any], Array], given: Any) -> Array:
         raise ValueError(f"{name}{error}") from None
 
 
-def _listed(column: Any) -> list[Any]:
-    return column.tolist() if hasattr(column, "tolist") else list(column)
-
-
 def _titles(titles: Any, count: int) -> list[str]:
     if titles is None:
         return [f"map {m + 1}" for m in range(count)]
@@ -194,12 +190,10 @@ def _points_of_ids(ids: Any, sizes: Sequence[int]) -> tuple[list[Any], list[Arra
     number: dict[Any, int] = {}
     rows = []
     for m, (given, size) in enumerate(zip(ids, sizes, strict=True)):
-        names = _listed(given)
+        names = entries(given)
         if len(names) != size:
             raise ValueError(f"ids[{m}] has {len(names)} entries for {size} points")
-        twice, times = Counter(names).most_common(1)[0]
-        if times > 1:
-            raise ValueError(f"ids[{m}] has {twice!r} {times} times; an id names one point")
+        check_unique(names, f"ids[{m}]")
         if m and not any(name in number for name in names):
             raise ValueError(
                 f"ids[{m}] has none of the ids before, such as {next(iter(number))!r}, but "

@@ -1,5 +1,7 @@
 """Checks that several stages share."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,13 @@ def _check_coordinates(X: coo_matrix) -> None:
         if len(coordinate) and not 0 <= int(coordinate.min()) <= int(coordinate.max()) < limit:
             wrong = coordinate[(coordinate < 0) | (coordinate >= limit)][0]
             raise ValueError(f"{what} {wrong} is named; there are {limit}, counted from 0")
+
+
+def check_unique(ids: Sequence[Any], name: str) -> None:
+    """Refuse an id that stands for several points of one map."""
+    for twice, times in Counter(ids).most_common(1):
+        if times > 1:
+            raise ValueError(f"{name} has {twice!r} {times} times; an id names one point")
 
 
 def check_layout_dtype(dtype: Any) -> np.dtype[Any]:
