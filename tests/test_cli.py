@@ -15,11 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+from scipy.sparse import save_npz
 from sklearn.neighbors import NearestNeighbors
 
 import acctsne
 from acctsne import TSNE, io, quality
+from acctsne.cli.inputs import read_embedding
 from acctsne.cli.main import COMMANDS, main, make_parser
+from acctsne.cli.messages import blaming
 
 Array = npt.NDArray[Any]
 COMMAND = [sys.executable, "-m", "acctsne"]
@@ -214,6 +217,21 @@ def test_neighbors_for_viewers(folder: Path, capsys: pytest.CaptureFixture[str])
     assert (ids == expected_ids).mean() > 0.99  # ties may be in another order
 
 
+def test_neighbors_are_searched_before_the_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = NearestNeighbors(n_neighbors=91).fit(np.load("data.npy"))
+    save_npz("graph.npz", search.kneighbors_graph(mode="distance"))
+
+    def too_late(*_: Any) -> None:
+        raise AssertionError("the fit began")
+
+    monkeypatch.setattr(TSNE, "fit", too_late)
+    arguments = ["--metric", "precomputed", "--init", "random", "--write-neighbors", "100"]
+    said = failure(capsys, "embed", "graph.npz", "-o", "map.parquet", *arguments)
+    assert "error: --write-neighbors: 101 neighbors per samples are required" in said
+
+
 # Mistakes: one line, exit code 1 or 2, nothing overwritten.
 
 
@@ -287,6 +305,63 @@ def test_usage_errors(
         main(arguments)
     assert ended.value.code == 2
     assert "usage: acctsne" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["embed", "data.npy", "-o", "data.npy"], "DATA and -o are the same file, data.npy"),
+        (["embed", "data.npy", "-o", "link.npy"], "DATA and -o are the same file, link.npy"),
+        (["embed", "data.npy", "-o", "./m.npz", "--map", "m.npz"], "-o and --map are the same"),
+        (["embed", "data.npz", "--map", "data.npz"], "DATA and --map are the same file"),
+        (
+            ["embed", "data.npz", "-o", "y.npy", "--labels", "y.npy"],
+            "--labels and -o are the same file",
+        ),
+        (["embed", "data.npy", "--html", "m.html", "--movie", "m.html"], "--html and --movie are"),
+        (["embed", "data.npz", "-o", "m.npy", "--checkpoint", "data.npz"], "DATA and --checkpoint"),
+        (["embed", "data.npy", "-o", "m.npz", "--checkpoint", "m.npz"], "-o and --checkpoint are"),
+        (["transform", "data.npz", "data.npy", "-o", "data.npy"], "NEW and -o are the same file"),
+        (["transform", "data.npz", "data.npy", "-o", "data.npz"], "MAP and -o are the same file"),
+        (["score", "data.npy", "data.csv", "--by-point", "data.csv"], "EMBEDDING and --by-point"),
+    ],
+)
+def test_nothing_is_written_over_what_is_read(
+    folder: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("link.npy").symlink_to("data.npy")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_an_error_of_any_type_names_its_flag() -> None:
+    said = "--labels: 'utf-8' codec can't decode"
+    with pytest.raises(UnicodeError, match=said), blaming("--labels"):
+        b"\xe9".decode()
+
+
+def test_labels_that_are_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [str(label) for label in np.load("y.npy")]
+    lines[3] = lines[7] = ""
+    Path("y.txt").write_text("\n".join(["digit", *lines]))
+    outputs = ["-o", "map.csv", "--html", "map.html", "--plot", "map.png"]
+    arguments = ["data.npy", "--labels", "y.txt", *outputs, "--max-iter", "250"]
+    assert main(["embed", *arguments]) == 0
+    assert "labels: y.txt, 10 different, 2 samples without" in capsys.readouterr().err
+    labels = io.read("map.csv").labels
+    assert labels is not None
+    assert labels.tolist() == [int(line) if line else None for line in lines]
+    (about,) = re.findall(r'id="about">(.*?)</script>', Path("map.html").read_text())
+    assert json.loads(about)["names"] == [*map(str, range(10)), "none"]
+
+
+def test_a_map_of_cells_in_capitals(folder: Path) -> None:
+    io.write("MAP.H5AD", np.eye(3, 2))
+    np.testing.assert_array_equal(read_embedding(Path("MAP.H5AD"), None).X, np.eye(3, 2))
 
 
 def test_a_missing_extra_is_one_line(
@@ -442,6 +517,11 @@ def test_view_of_several_maps(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert about["maps"] == ["old", "new"]
     assert about["ids"] == [f"cell {i}" for i in range(30)]
     assert about["names"] == ["0", "1"]
+    Path("old.txt").write_text("".join(f"{i:02}\n" for i in range(20)))  # 01 is not 1
+    Path("new.txt").write_text("".join(f"{i}\n" for i in range(10, 30)))
+    assert main(["view", "old.csv", "new.csv", *ids, "-o", "both.html", "--no-browser"]) == 0
+    about = json.loads(re.findall(r'id="about">(.*?)</script>', Path("both.html").read_text())[0])
+    assert about["ids"][:2] == ["00", "01"]
     assert main(["view", "old.csv", "new.csv", "-o", "same.html", "--no-browser"]) == 0
     about = json.loads(re.findall(r'id="about">(.*?)</script>', Path("same.html").read_text())[0])
     assert (about["maps"], about["ids"]) == (["old", "new"], None)

@@ -2,10 +2,9 @@
 
 import argparse
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from acctsne.cli.inputs import add_reading_options, read_data
 from acctsne.cli.messages import blaming, note
@@ -15,12 +14,10 @@ from acctsne.cli.options import (
     estimator_parameters,
 )
 from acctsne.cli.outputs import (
-    ARCHIVES,
-    MOVIES,
-    PAGES,
-    PICTURES,
-    check_picture,
+    Array,
+    check_outputs,
     draw,
+    is_shared,
     write_embedding,
     write_page,
 )
@@ -29,7 +26,11 @@ from acctsne.estimator import TSNE, fit_with_checkpoint
 from acctsne.files import formats as io
 from acctsne.files.replacing import replacing
 from acctsne.neighbors.nearest import nearest_neighbors
+from acctsne.runtime.labels import missing_labels
 from acctsne.runtime.launch import launched_processes
+
+if TYPE_CHECKING:
+    from acctsne.pictures.movie import Recorder
 
 # Iterations between two frames of a movie: fifty frames for a fit of the usual length.
 FRAME_EVERY = 4
@@ -84,25 +85,41 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_estimator_options(command)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """All that a fit needs, and what is to be written with its map."""
+
+    data: io.Data
+    tsne: TSNE
+    neighbors: tuple[Array, Array] | None
+    recorder: "Recorder | None"
+    checkpoint: Checkpoint | None
+
+
 def run(options: argparse.Namespace) -> int:
     """Fit, then write all that was asked for."""
-    if launched_processes() > 1 or _is_shared(options.checkpoint):
+    if launched_processes() > 1 or is_shared(options.checkpoint):
         from acctsne.cli.together import run as run_together
 
         return run_together(options)
     check_outputs(options)
+    prepared = prepare(options)
+    interrupted = fit(options, prepared)
+    write(options, prepared)
+    if prepared.checkpoint is not None and not interrupted:
+        prepared.checkpoint.remove()
+    if options.json:
+        print(json.dumps(summary(options, prepared, interrupted), default=str))
+    return int(interrupted)
+
+
+def prepare(options: argparse.Namespace) -> Prepared:
+    """Read the data, and do whatever else may fail before hours are spent on the fit."""
     data = read_data(options)
-    if options.write_neighbors is not None and not 0 < options.write_neighbors < data.X.shape[0]:
-        raise io.DataError(
-            f"--write-neighbors: {options.write_neighbors} of {data.X.shape[0]} samples; it must "
-            "be at least 1 and less than the number of samples"
-        )
     if not options.quiet:
-        note(f"{options.data}: {data.X.shape[0]} samples, {data.X.shape[1]} features")
-        if data.labels is not None:
-            guessed = "" if options.labels else " (guessed; --labels chooses another)"
-            note(f"labels: {data.label_name}, {len(np.unique(data.labels))} different{guessed}")
+        say_what_was_read(options, data)
     tsne = TSNE(**estimator_parameters(options), verbose=int(not options.quiet))
+    neighbors = neighbors_to_write(options.write_neighbors, data.X, tsne)
     recorder = None
     if options.movie is not None:
         from acctsne.pictures.movie import Recorder
@@ -112,129 +129,77 @@ def run(options: argparse.Namespace) -> int:
     checkpoint = None
     if options.checkpoint is not None:
         checkpoint = Checkpoint(options.checkpoint, options.checkpoint_every, options.resume)
-    interrupted = False
+    return Prepared(data, tsne, neighbors, recorder, checkpoint)
+
+
+def say_what_was_read(options: argparse.Namespace, data: io.Data) -> None:
+    """Tell the size of the data, and what its labels are."""
+    note(f"{options.data}: {data.X.shape[0]} samples, {data.X.shape[1]} features")
+    if data.labels is None:
+        return
+    missing = missing_labels(data.labels)
+    different = len(set(data.labels[~missing].tolist()))
+    without = f", {missing.sum()} samples without" if missing.any() else ""
+    guessed = "" if options.labels else " (guessed; --labels chooses another)"
+    note(f"labels: {data.label_name}, {different} different{without}{guessed}")
+
+
+def neighbors_to_write(count: int | None, X: Any, tsne: TSNE) -> tuple[Array, Array] | None:
+    """Search for the neighbours that go with the map, if any."""
+    if count is None:
+        return None
+    with blaming("--write-neighbors"):
+        if not 0 < count < X.shape[0]:
+            raise io.DataError(
+                f"{count} of {X.shape[0]} samples; it must be at least 1 and less than the number "
+                "of samples"
+            )
+        found = nearest_neighbors(
+            X, count, metric=tsne.metric, metric_params=tsne.metric_params, n_jobs=tsne.n_jobs
+        )
+    return found.indices, found.distances
+
+
+def fit(options: argparse.Namespace, prepared: Prepared) -> bool:
+    """Fit; say whether it was interrupted, and what there is by then is to be kept."""
+    tsne, checkpoint = prepared.tsne, prepared.checkpoint
     try:
         with blaming_parameters(options):
             if checkpoint is None:
-                tsne.fit(data.X)
+                tsne.fit(prepared.data.X)
             else:
-                fit_with_checkpoint(tsne, data.X, checkpoint)
+                fit_with_checkpoint(tsne, prepared.data.X, checkpoint)
     except KeyboardInterrupt:
         if checkpoint is not None and checkpoint.exists():
             note(f"--resume goes on from {checkpoint.path}")
         if not options.keep_partial or not hasattr(tsne, "embedding_"):
             raise
-        interrupted = True
         note(f"interrupted after {tsne.n_iter_ + 1} iterations; writing the map so far")
+        return True
+    return False
 
-    neighbors = None
-    if options.write_neighbors is not None:
-        found = nearest_neighbors(
-            data.X,
-            options.write_neighbors,
-            metric=tsne.metric,
-            metric_params=tsne.metric_params,
-            n_jobs=tsne.n_jobs,
-        )
-        neighbors = (found.indices, found.distances)
+
+def write(options: argparse.Namespace, prepared: Prepared) -> None:
+    """Write the map, and all else that was asked for."""
+    embedding, labels = prepared.tsne.embedding_, prepared.data.labels
     write_embedding(
-        options.output, tsne.embedding_, data.labels, source=options.data, neighbors=neighbors
+        options.output, embedding, labels, source=options.data, neighbors=prepared.neighbors
     )
     if options.map is not None:
         with replacing(options.map) as beside:
-            tsne.save(beside)
+            prepared.tsne.save(beside)
     if options.plot is not None:
-        draw(tsne.embedding_, options.plot, labels=data.labels)
+        draw(embedding, options.plot, labels=labels)
     if options.html is not None:
-        write_page(tsne.embedding_, options.html, labels=data.labels)
-    if recorder is not None:
+        write_page(embedding, options.html, labels=labels)
+    if prepared.recorder is not None:
         with replacing(options.movie) as beside:
-            recorder.write(beside, labels=data.labels)
-    if checkpoint is not None and not interrupted:
-        checkpoint.remove()
-    if options.json:
-        print(json.dumps(summary(options, data, tsne, interrupted), default=str))
-    return int(interrupted)
+            prepared.recorder.write(beside, labels=labels)
 
 
-def check_outputs(options: argparse.Namespace) -> None:
-    """Say whatever cannot be written before the fit, not after it."""
-    kinds = {"plot": PICTURES, "html": PAGES, "movie": MOVIES, "map": ARCHIVES}
-    wanted = [kind for kind in kinds if getattr(options, kind) is not None]
-    if options.output is None and not wanted:
-        options.output = str(guessed_output(options.data))
-        note(f"no output given: the map goes to {options.output} (-o chooses another)")
-    if options.output == "-" and options.json:
-        options.usage_error("-o - and --json would mix two results on stdout")
-    if options.write_neighbors is not None and options.output in (None, "-"):
-        options.usage_error("--write-neighbors needs a file to write them into: -o map.parquet")
-    if options.output not in (None, "-"):
-        with blaming("-o"):
-            io.check_output(Path(options.output), neighbors=options.write_neighbors is not None)
-    for kind in wanted:
-        with blaming(f"--{kind}"):
-            check_picture(getattr(options, kind), kinds[kind])
-    dimensions = estimator_parameters(options).get("n_components", 2)
-    drawn = [f"--{kind}" for kind in wanted if kind != "map"]
-    if drawn and dimensions not in (2, 3):
-        options.usage_error(
-            f"{' and '.join(drawn)}: only maps of 2 and 3 dimensions can be drawn; got "
-            f"--n-components {dimensions}. Write the map with -o"
-        )
-    if options.checkpoint is not None:
-        check_checkpoint(options)
-    elif options.resume:
-        options.usage_error("--resume needs --checkpoint FILE to go on from")
-
-
-def guessed_output(data: Path) -> Path:
-    """Choose a file beside the data, in its format if that is written, that does not exist yet."""
-    suffix = io.known_suffix(data)
-    stem = data.name[: data.name.lower().rindex(suffix)]
-    guessed = data.with_name(f"{stem}_map{suffix if suffix in io.WRITABLE else '.npy'}")
-    if guessed.exists():
-        raise io.DataError(
-            f"{guessed}: exists, and so is not taken for the map without being asked; give -o"
-        )
-    return guessed
-
-
-def check_checkpoint(options: argparse.Namespace) -> None:
-    """Say what is wrong with a checkpoint before it is needed."""
-    shared = launched_processes() > 1 or _is_shared(options.checkpoint)
-    with blaming("--checkpoint"):
-        if not shared:
-            check_picture(options.checkpoint, ARCHIVES)
-        elif options.checkpoint.is_file():
-            raise io.DataError(
-                f"{options.checkpoint}: a file; several processes keep a fit in a folder. One "
-                "process goes on from this, if it is the checkpoint of one"
-            )
-        elif not options.checkpoint.parent.is_dir():
-            raise io.DataError(f"{options.checkpoint}: no such folder")
-    if options.checkpoint_every < 1:
-        options.usage_error(
-            f"--checkpoint-every must be at least 1; got {options.checkpoint_every}"
-        )
-    results = [options.output, options.map]
-    if any(file is not None and Path(file) == options.checkpoint for file in results):
-        options.usage_error("--checkpoint is removed after the fit; give it a file of its own")
-    if options.checkpoint.exists() and not options.resume:
-        raise io.DataError(
-            f"{options.checkpoint}: exists, from a fit that did not end; go on from it with "
-            "--resume, or remove it"
-        )
-
-
-def _is_shared(checkpoint: Path | None) -> bool:
-    """Say whether this is the folder of several processes, which one may go on from, too."""
-    return checkpoint is not None and checkpoint.is_dir()
-
-
-def summary(
-    options: argparse.Namespace, data: io.Data, tsne: TSNE, interrupted: bool
-) -> dict[str, Any]:
+def summary(options: argparse.Namespace, prepared: Prepared, interrupted: bool) -> dict[str, Any]:
     """Tell what was embedded, how, and how it went."""
+    data, tsne = prepared.data, prepared.tsne
     files = [options.output, options.map, options.plot, options.html, options.movie]
     return {
         "data": str(options.data),

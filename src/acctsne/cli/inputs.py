@@ -5,6 +5,7 @@ from pathlib import Path
 
 from acctsne.cli.messages import blaming
 from acctsne.files import formats as io
+from acctsne.files.replacing import suffix_of
 
 # What a name that is not in the file was taken for: "no column 'x'", "no 'x' in obsm".
 KINDS_OF_NAME = ("column ", "array ", "")
@@ -88,7 +89,7 @@ def in_flags(message: str, options: argparse.Namespace) -> str:
 def read_embedding(path: Path, labels: str | None) -> io.Data:
     """Read a map, with its labels if it has any."""
     own = is_file_of_labels(labels)
-    key = io.OBSM_KEY if path.suffix == ".h5ad" else None
+    key = io.OBSM_KEY if suffix_of(path) == ".h5ad" else None
     data = io.read(path, labels=None if own else labels, key=key)
     return with_labels(data, str(labels)) if own else data
 

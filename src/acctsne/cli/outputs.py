@@ -1,15 +1,20 @@
 """Files that commands write: which can be written, checked before the work, and the writing."""
 
+import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
+from acctsne.cli.inputs import is_file_of_labels
+from acctsne.cli.messages import blaming, note
+from acctsne.cli.options import estimator_parameters
 from acctsne.files import formats as io
-from acctsne.files.replacing import replacing
+from acctsne.files.replacing import replacing, suffix_of
 from acctsne.files.tables import write_delimited
+from acctsne.runtime.launch import launched_processes
 from acctsne.runtime.optional import require
 
 Array = npt.NDArray[Any]
@@ -18,6 +23,100 @@ PICTURES = (".png", ".pdf", ".svg")
 PAGES = (".html",)
 MOVIES = (".gif", ".mp4", ".html")
 ARCHIVES = (".npz",)
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Say whatever `embed` cannot write before the fit, not after it."""
+    kinds = {"plot": PICTURES, "html": PAGES, "movie": MOVIES, "map": ARCHIVES}
+    wanted = [kind for kind in kinds if getattr(options, kind) is not None]
+    if options.output is None and not wanted:
+        options.output = str(guessed_output(options.data))
+        note(f"no output given: the map goes to {options.output} (-o chooses another)")
+    if options.output == "-" and options.json:
+        options.usage_error("-o - and --json would mix two results on stdout")
+    if options.write_neighbors is not None and options.output in (None, "-"):
+        options.usage_error("--write-neighbors needs a file to write them into: -o map.parquet")
+    if options.output not in (None, "-"):
+        with blaming("-o"):
+            io.check_output(Path(options.output), neighbors=options.write_neighbors is not None)
+    for kind in wanted:
+        with blaming(f"--{kind}"):
+            check_picture(getattr(options, kind), kinds[kind])
+    dimensions = estimator_parameters(options).get("n_components", 2)
+    drawn = [f"--{kind}" for kind in wanted if kind != "map"]
+    if drawn and dimensions not in (2, 3):
+        options.usage_error(
+            f"{' and '.join(drawn)}: only maps of 2 and 3 dimensions can be drawn; got "
+            f"--n-components {dimensions}. Write the map with -o"
+        )
+    named = {f"--{kind}": getattr(options, kind) for kind in (*kinds, "checkpoint")}
+    check_distinct(options, {"DATA": options.data}, {"-o": options.output, **named})
+    if options.checkpoint is not None:
+        check_checkpoint(options)
+    elif options.resume:
+        options.usage_error("--resume needs --checkpoint FILE to go on from")
+
+
+def check_distinct(
+    options: argparse.Namespace, read: Mapping[str, Path], written: Mapping[str, Path | str | None]
+) -> None:
+    """Refuse to write over what is read, or two things into one file; all by their flags."""
+    data = options.data.resolve()
+    taken = {path.resolve(): flag for flag, path in read.items()}
+    if is_file_of_labels(options.labels):
+        taken.setdefault(Path(options.labels).resolve(), "--labels")
+    for flag, path in written.items():
+        if path is None or path == "-":
+            continue
+        place = Path(path).resolve()
+        if place == data and suffix_of(place) == ".h5ad":
+            continue  # the map is added to all that this file holds
+        if place in taken:
+            options.usage_error(
+                f"{taken[place]} and {flag} are the same file, {path}; give {flag} another"
+            )
+        taken[place] = flag
+
+
+def guessed_output(data: Path) -> Path:
+    """Choose a file beside the data, in its format if that is written, that does not exist yet."""
+    suffix = io.known_suffix(data)
+    stem = data.name[: data.name.lower().rindex(suffix)]
+    guessed = data.with_name(f"{stem}_map{suffix if suffix in io.WRITABLE else '.npy'}")
+    if guessed.exists():
+        raise io.DataError(
+            f"{guessed}: exists, and so is not taken for the map without being asked; give -o"
+        )
+    return guessed
+
+
+def check_checkpoint(options: argparse.Namespace) -> None:
+    """Say what is wrong with a checkpoint before it is needed."""
+    shared = launched_processes() > 1 or is_shared(options.checkpoint)
+    with blaming("--checkpoint"):
+        if not shared:
+            check_picture(options.checkpoint, ARCHIVES)
+        elif options.checkpoint.is_file():
+            raise io.DataError(
+                f"{options.checkpoint}: a file; several processes keep a fit in a folder. One "
+                "process goes on from this, if it is the checkpoint of one"
+            )
+        elif not options.checkpoint.parent.is_dir():
+            raise io.DataError(f"{options.checkpoint}: no such folder")
+    if options.checkpoint_every < 1:
+        options.usage_error(
+            f"--checkpoint-every must be at least 1; got {options.checkpoint_every}"
+        )
+    if options.checkpoint.exists() and not options.resume:
+        raise io.DataError(
+            f"{options.checkpoint}: exists, from a fit that did not end; go on from it with "
+            "--resume, or remove it"
+        )
+
+
+def is_shared(checkpoint: Path | None) -> bool:
+    """Say whether this is the folder of several processes, which one may go on from, too."""
+    return checkpoint is not None and checkpoint.is_dir()
 
 
 def check_picture(path: Path, suffixes: Sequence[str]) -> None:

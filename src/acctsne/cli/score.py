@@ -6,6 +6,7 @@ from pathlib import Path
 from acctsne import quality
 from acctsne.cli.inputs import add_reading_options, read_data, read_embedding
 from acctsne.cli.messages import note, report
+from acctsne.cli.outputs import check_distinct
 from acctsne.files import formats as io
 
 
@@ -28,6 +29,8 @@ def run(options: argparse.Namespace) -> None:
     """Print the referee's table."""
     if options.by_point is not None:
         io.check_output(options.by_point, (".csv",))
+        read = {"DATA": options.data, "EMBEDDING": options.embedding}
+        check_distinct(options, read, {"--by-point": options.by_point})
     data = read_data(options)
     embedding = read_embedding(options.embedding, None)
     Y = embedding.X

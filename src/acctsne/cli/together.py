@@ -11,7 +11,7 @@ import numpy as np
 from acctsne.cli.inputs import open_data
 from acctsne.cli.messages import note
 from acctsne.cli.options import blaming_parameters, estimator_parameters
-from acctsne.cli.outputs import draw, write_embedding, write_page
+from acctsne.cli.outputs import check_outputs, draw, write_embedding, write_page
 from acctsne.distributed.checkpoint import SharedCheckpoint
 from acctsne.distributed.estimator import TSNE, fit_with_checkpoint
 from acctsne.distributed.processes import Processes
@@ -51,8 +51,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    from acctsne.cli.embed import check_outputs
-
     for name in REFUSED:
         if getattr(options, name) not in (None, False, []):
             who = "by several processes"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from acctsne.cli.inputs import add_reading_options, read_data
 from acctsne.cli.messages import blaming
-from acctsne.cli.outputs import write_embedding
+from acctsne.cli.outputs import check_distinct, write_embedding
 from acctsne.estimator import TSNE
 from acctsne.files import formats as io
 
@@ -23,6 +23,7 @@ def run(options: argparse.Namespace) -> None:
     if options.output != "-":
         with blaming("-o"):
             io.check_output(Path(options.output))
+    check_distinct(options, {"MAP": options.map, "NEW": options.data}, {"-o": options.output})
     if not options.map.is_file():
         raise io.DataError(f"{options.map}: no such file")
     tsne = TSNE.load(options.map)
