@@ -7,6 +7,7 @@ from typing import Any
 
 import dask.array
 import numpy as np
+import numpy.typing as npt
 import pytest
 from dask_mpi import initialize
 from distributed import Client
@@ -14,6 +15,12 @@ from mpi4py import MPI
 
 import acctsne
 from acctsne.dask import fit_transform
+
+
+def without_nan(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if np.isnan(block).any():
+        raise ZeroDivisionError("while a chunk was computed")
+    return block
 
 
 def check() -> None:
@@ -32,6 +39,10 @@ def check() -> None:
         X[4999, 1] = np.nan
         with pytest.raises(ValueError, match="rank 1: Input X contains NaN"):
             fit_transform(dask.array.from_array(X, chunks=1000), **how)
+        # So is that of a chunk which only the second worker needs.
+        rows = dask.array.from_array(X, chunks=((4096, 904), 6)).map_blocks(without_nan)
+        with pytest.raises(ZeroDivisionError, match="while a chunk was computed"):
+            fit_transform(rows, **how)
         # Fewer rows than a worker's block, and a start of one's own.
         few, start = X[:300], np.random.default_rng(1).normal(size=(300, 2)).astype(np.float32)
         found = fit_transform(dask.array.from_array(few, chunks=100), init=start, **how)

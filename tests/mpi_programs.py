@@ -1,6 +1,7 @@
 """What tests run under mpiexec, by name. Every process checks what it sees."""
 
 import os
+import pickle
 import resource
 import shutil
 import signal
@@ -9,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +25,7 @@ from scipy.sparse import csr_matrix
 import acctsne
 from acctsne import io
 from acctsne.affinities.similarity import Similarity
-from acctsne.distributed import TSNE, checkpoint, transform
+from acctsne.distributed import TSNE, checkpoint, processes, transform
 from acctsne.distributed.estimator import fit_with_checkpoint
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import share_rows
@@ -48,7 +50,7 @@ def part(X: npt.NDArray[Any]) -> slice:
 
 
 def check_same_bits(X: npt.NDArray[Any], **parameters: Any) -> None:
-    how = {"random_state": 0, "max_iter": 250, "n_jobs": 1 + RANK % 2, **parameters}
+    how = {"random_state": 0, "max_iter": 250, "n_jobs": (None, 1, 2)[RANK], **parameters}
     here = part(X)
     given = {**how, "init": how["init"][here]} if isinstance(how.get("init"), np.ndarray) else how
     seen = []
@@ -190,6 +192,14 @@ def errors() -> None:
     assert raised(mine, perplexity=600).startswith("ValueError: perplexity (600")
     assert raised(mine, n_components=0).startswith("InvalidParameterError")
     assert "init has shape (1, 2)" in raised(mine, init=np.zeros((1, 2)))
+    different = raised(mine, init=np.zeros((len(mine), 2)) if RANK == 0 else "pca")
+    assert "rank 1: init is 'pca' here and an array on rank 0" in different, different
+    different = raised(mine, init="random" if last == RANK else "pca")
+    assert f"rank {last}: init is 'random' here and 'pca' on rank 0" in different, different
+    many = clusters(4200, 4)
+    many[4150] = 1
+    constant = raised(many[1400 * RANK : 1400 * (RANK + 1)], metric="correlation")
+    assert "row 4150 of X of all processes is constant" in constant, constant
     assert raised("no.npy") == "DataError: no.npy: no such file"
     if RANK == 0:
         Path("data.csv").write_text("1,2\n3,4\n")
@@ -221,8 +231,11 @@ def errors() -> None:
     found = raised(mine, callback=decode if RANK == 0 else None)
     assert found.startswith("UnicodeError: rank 0: 'utf-8' codec can't decode"), found
     # After all that, they still work together, and a callback ends a fit for all.
-    tsne = TSNE(max_iter=250, perplexity=5, callback=lambda *_: True).fit(mine)
+    tsne = TSNE(max_iter=250, perplexity=5, callback=stop)
+    column_names(tsne, mine)
+    tsne.fit(mine)
     assert tsne.n_iter_ == 49
+    assert not hasattr(tsne, "feature_names_in_")
     # New samples, too, are everybody's.
     assert f"rank {last}: Input X contains NaN" in said_by_all(lambda: tsne.transform(bad))
     assert "5 features" in said_by_all(lambda: tsne.transform(clusters(3, 5)))
@@ -231,8 +244,39 @@ def errors() -> None:
     assert "absent/map.npz cannot be written: No such file" in found, found
 
 
+def column_names(tsne: TSNE, mine: npt.NDArray[Any]) -> None:
+    """Columns that have names must have the same ones everywhere, and in the same order."""
+    rows = pd.DataFrame(mine, columns=["a", "b", "c", "d"])
+    turned = rows[["b", "a", "c", "d"]] if RANK == 1 else rows
+    found = said_by_all(lambda: tsne.fit(turned))
+    assert found.startswith("ValueError: column 0 is 'a' on one process and 'b' on another"), found
+    tsne.fit(rows)
+    assert tsne.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    tsne.transform(rows[:3])  # without a warning, which would be an error
+    found = said_by_all(lambda: tsne.transform(turned))
+    assert "rank 1: The feature names should match" in found, found
+
+
+class Counted(MPI.Intracomm):
+    """A communicator that refuses long messages."""
+
+    def Send(self, buf: Any, dest: int, tag: int = 0) -> None:  # noqa: N802
+        assert buf[0].nbytes <= processes.MOST_AT_ONCE
+        super().Send(buf, dest, tag)
+
+
+def long_messages() -> None:
+    """Rows go to the first process by pieces that MPI can count, wherever these end."""
+    most, processes.MOST_AT_ONCE = processes.MOST_AT_ONCE, 1000
+    X = clusters(500, 30)
+    blocks = list(Processes(Counted(COMM)).to_first(X[part(X)], 100))
+    assert not blocks if RANK > 0 else np.array_equal(np.concatenate(blocks), X)
+    processes.MOST_AT_ONCE = most
+
+
 def new_points() -> None:
     """Place samples that some processes have, by data that others have."""
+    long_messages()
     transform.ROUND_ROWS = 200
     new = clusters(1000, 8)[::3] + np.float32(0.25)
     ends = [len(new) // 2, len(new) // 2, len(new)]
@@ -254,9 +298,15 @@ def new_points() -> None:
             "perplexity": 5,
             "random_state": 0,
             "callback": stop,
+            "n_jobs": None if RANK == 0 else 1,
         }
-        mine = X[part(X)]
-        tsne = TSNE(**how).fit(mine)
+        mine, given = X[part(X)], how
+        if metric == "correlation":
+            # A start of one's own, not of the same type everywhere.
+            how["init"] = np.random.default_rng(2).normal(size=(n_samples, 2)).astype(np.float32)
+            own_start = how["init"][part(X)].astype(np.float64 if RANK == 1 else np.float32)
+            given = {**how, "init": own_start}
+        tsne = TSNE(**given).fit(mine)
         placed = tsne.transform(mixed[asked])
         alone = acctsne.TSNE(**how).fit(X)
         expected = alone.transform(mixed)
@@ -275,6 +325,13 @@ def new_points() -> None:
         together.save("again.npz")
         if RANK == 0:
             assert_same_arrays("fit.npz", "again.npz")
+    assert np.array_equal(loaded.init, alone.init)
+    # Each process finds the others again from a copy of its own estimator, not from another's.
+    pickled = pickle.dumps(tsne)
+    for copied in (deepcopy(tsne), pickle.loads(pickled)):
+        assert np.array_equal(copied.transform(mixed[asked]), placed)
+    found = said_by_all(pickle.loads(COMM.bcast(pickled)).gather)
+    assert "has the rows of rank 0 of 3 processes, and is used by rank 1 of 3" in found, found
 
 
 def assert_same_arrays(one: str, other: str) -> None:
@@ -372,8 +429,8 @@ def checkpoints() -> None:
             kept.cut_off(comm, folder, at=50, resume=False)
             names = sorted(file.name.split("-")[0] for file in folder.iterdir())
             assert names == ["affinities"] * 2 + ["manifest"] * 2 + ["state"] * 4, names
-    for processes, at in ((1, 70), (4, 110)):
-        with some(processes) as comm:
+    for number, at in ((1, 70), (4, 110)):
+        with some(number) as comm:
             if comm:
                 copy = kept.copied(comm, folder)
                 kept.cut_off(comm, copy, at=at, resume=True)
@@ -391,6 +448,13 @@ def change(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
+
+
+def with_number(file: Path, name: str) -> None:
+    """Give an archive an array without dimensions."""
+    with np.load(file) as archive:
+        arrays = dict(archive)
+    np.savez(file, **{**arrays, name: np.array(0.0)})
 
 
 def damaged_checkpoints() -> None:
@@ -414,6 +478,10 @@ def damaged_checkpoints() -> None:
         for state in where.glob(f"state-*-{last}.npz"):
             change(state)
 
+    def points_without_dimensions(where: Path) -> None:
+        for state in where.glob(f"state-*-{last}.npz"):
+            with_number(state, "points")
+
     def swap_states(where: Path) -> None:
         for iteration in (20, 40):
             shutil.copy(
@@ -431,6 +499,8 @@ def damaged_checkpoints() -> None:
     assert f"-{last}.npz is not a complete acctsne file: Bad CRC-32" in found, found
     found = said(lambda where: file(where, "affinities", 0).unlink())
     assert "-0.npz is missing, a part of the checkpoint" in found, found
+    found = said(points_without_dimensions)
+    assert f"-{last}.npz is not a complete acctsne file: points has shape ()" in found, found
     assert "it does not have rows" in said(swap_states)
     assert "is missing" in said(older_states)
     other = kept.X.copy()
@@ -438,10 +508,11 @@ def damaged_checkpoints() -> None:
     assert "is of a fit to other data" in said(lambda _: None, X=other)
     found = said(lambda _: None, perplexity=6)
     assert "is of a fit with perplexity=5, and now it is 6" in found, found
-    # One generation that is damaged costs some iterations.
+    # One generation that is damaged costs some iterations. An array more does no harm.
     copy = kept.copied(COMM, folder)
     if RANK == 0:
         change(file(copy, "state-40", last))
+        with_number(file(copy, "state-20", 0), "allowed")
     COMM.Barrier()
     kept.check_resumed(COMM, copy)
     # The disk of one process is full when the next one is due.

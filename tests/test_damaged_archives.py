@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from acctsne import TSNE, Affinities, Embedding
 from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.estimator import fit_with_checkpoint
+from acctsne.files.archive import write_archive
 
 Array = npt.NDArray[Any]
 Members = dict[str, Array]
@@ -215,3 +216,13 @@ def test_programming_errors_are_not_taken_for_damage(
     monkeypatch.setattr(Affinities, "_from_archive", wrong)
     with pytest.raises(AttributeError, match="a mistake of ours"):
         Embedding.load(path)
+
+
+def test_an_archive_holds_what_it_is_given_and_no_pickles(tmp_path: Path) -> None:
+    path = tmp_path / "some.npz"
+    write_archive(path, "some", {}, {"rows": np.eye(2)})
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        write_archive(path, "some", {}, {"rows": np.array([{}], dtype=object)})
+    with np.load(path) as archive:
+        assert sorted(archive) == ["header", "rows"]
+        assert np.array_equal(archive["rows"], np.eye(2))

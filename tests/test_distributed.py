@@ -170,6 +170,31 @@ class TestCommandLine:
         expected = acctsne.TSNE(max_iter=400, perplexity=5, tol=0).fit_transform(X)
         assert np.array_equal(np.load(tmp_path / "map.npy"), expected)
 
+    def test_a_folder_and_one_process(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(100, 4)))
+        (tmp_path / "fit").mkdir()
+        embed = ["embed", "data.npy", "-o", "map.npy", "--perplexity", "5"]
+        embed += ["--checkpoint", "fit", "--resume"]
+
+        def said(*more: str, before: str = "") -> str:
+            program = f"{before}\nfrom acctsne.cli import main; sys.exit(main({[*embed, *more]}))"
+            ended = subprocess.run(
+                [sys.executable, "-c", f"import sys; {program}"],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=HANGS,
+            )
+            assert ended.returncode == 1
+            return ended.stderr
+
+        found = said("--init", "spectral")
+        assert "--init: fit is a folder, in which several processes keep a fit: init=" in found
+        found = said(before="sys.modules['mpi4py'] = None")
+        assert "--checkpoint: fit is a folder, in which several processes keep a fit" in found
+        assert "copies" not in found
+
     def test_array_of_a_file(self, tmp_path: Path) -> None:
         X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
         anndata.AnnData(np.zeros((300, 1)), obsm={"rows": X}).write_h5ad(tmp_path / "x.h5ad")
@@ -186,13 +211,16 @@ class TestCommandLine:
         X = np.zeros((5000, 3))
         X[4999, 1] = np.inf  # a row of the second process
         np.save(tmp_path / "data.npy", X)
-        ended = mpiexec(
-            2, sys.executable, "-m", "acctsne", "embed", "data.npy", "-o", "map.npy", cwd=tmp_path
-        )
+        embed = [sys.executable, "-m", "acctsne", "embed", "data.npy", "-o", "map.npy"]
+        ended = mpiexec(2, *embed, cwd=tmp_path)
         assert ended.returncode != 0
         assert ended.stderr.count("acctsne: error: rank 1: Input X contains infinity") == 1
         assert "Traceback" not in ended.stderr
         assert not (tmp_path / "map.npy").exists()
+        np.save(tmp_path / "start.npy", np.zeros((5001, 2)))
+        ended = mpiexec(2, *embed, "--init", "start.npy", cwd=tmp_path)
+        assert ended.returncode != 0
+        assert ended.stderr.count("acctsne: error: --init: init has 5001 rows; expected 5000") == 1
 
     @pytest.mark.parametrize(
         ("arguments", "said"),

@@ -12,8 +12,8 @@ import pytest
 import acctsne
 
 # Each takes a tenth of a second or more, or is only for some of the uses.
-HEAVY = {"anndata", "h5py", "joblib", "matplotlib", "numpy", "pandas", "plotly", "pyarrow"}
-HEAVY |= {"scanpy", "scipy", "sklearn", "tqdm"}
+HEAVY = {"anndata", "dask", "h5py", "joblib", "matplotlib", "mpi4py", "numpy", "pandas"}
+HEAVY |= {"plotly", "pyarrow", "scanpy", "scipy", "sklearn", "tqdm"}
 
 IMPORT = "import acctsne"
 HELP = """
@@ -52,9 +52,17 @@ def test_pictures_wait_until_they_are_used() -> None:
     assert not loaded & {"acctsne.cli", "acctsne.pictures", "acctsne.interop", "acctsne.io"}
 
 
+def test_processes_and_dask_are_there_without_what_they_need() -> None:
+    program = (
+        "import sys; sys.modules.update(dask=None, distributed=None, mpi4py=None)\n"
+        "import acctsne; acctsne.dask.fit_transform; acctsne.distributed.TSNE"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_every_public_name_is_there() -> None:
     assert set(acctsne.__all__) <= set(dir(acctsne))
-    modules = ["html", "init", "io", "movie", "plot", "quality", "scanpy"]
+    modules = ["dask", "distributed", "html", "init", "io", "movie", "plot", "quality", "scanpy"]
     for name in [*acctsne.__all__, *modules]:
         value = getattr(acctsne, name)
         assert getattr(value, "__name__", name) in (name, f"acctsne.{name}")

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time `__getattr__` gives the same
+    from acctsne import dask as dask
+    from acctsne import distributed as distributed
     from acctsne import html as html
     from acctsne import init, quality
     from acctsne import io as io
@@ -51,7 +53,7 @@ _PLACES = {
     "patch_sklearn": "interop.sklearn_patch",
     "unpatch_sklearn": "interop.sklearn_patch",
 }
-_MODULES = ("html", "init", "io", "movie", "plot", "quality", "scanpy")
+_MODULES = ("dask", "distributed", "html", "init", "io", "movie", "plot", "quality", "scanpy")
 
 
 if not TYPE_CHECKING:  # which must complain about names that are not there

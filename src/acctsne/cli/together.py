@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from acctsne.cli.inputs import open_data
-from acctsne.cli.messages import note
+from acctsne.cli.messages import blaming, note
 from acctsne.cli.options import blaming_parameters, estimator_parameters
 from acctsne.cli.outputs import check_outputs, draw, write_embedding, write_page
 from acctsne.distributed.checkpoint import SharedCheckpoint
@@ -26,11 +26,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         processes = Processes()
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{launched_processes()} copies of this program were started, which would all write "
-            f"one file; to share the work they need mpi4py. {error}",
-            name=error.name,
-        ) from None
+        raise ModuleNotFoundError(f"{_why_mpi(options)}. {error}", name=error.name) from None
     if processes.size != launched_processes():
         raise ValueError(
             f"the launcher has started {launched_processes()} processes, and mpi4py knows of "
@@ -48,6 +44,18 @@ def run(options: argparse.Namespace) -> int:
             raise
         return 1  # the first process says it
     return 0
+
+
+def _why_mpi(options: argparse.Namespace) -> str:
+    if launched_processes() == 1:
+        return (
+            f"--checkpoint: {options.checkpoint} is a folder, in which several processes keep a "
+            "fit; to go on from it, one process needs mpi4py, too"
+        )
+    return (
+        f"{launched_processes()} copies of this program were started, which would all write one "
+        "file; to share the work they need mpi4py"
+    )
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -68,8 +76,12 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
     if first and not options.quiet:
         note(f"{options.data}: {shape[0]} samples, {shape[1]} features, {processes.size} processes")
     parameters = estimator_parameters(options)
-    if isinstance(parameters.get("init"), np.ndarray):
-        parameters["init"] = parameters["init"][processes.own_rows(shape[0])]
+    layout = parameters.get("init")
+    if isinstance(layout, np.ndarray):
+        with processes.agreeing(), blaming("--init"):
+            if len(layout) != shape[0]:
+                raise ValueError(f"init has {len(layout)} rows; expected {shape[0]}, one a sample")
+        parameters["init"] = layout[processes.own_rows(shape[0])]
     tsne = TSNE(**parameters, verbose=int(not options.quiet))
     checkpoint = _fit(tsne, rows, options, processes)
     embedding = tsne.gather()

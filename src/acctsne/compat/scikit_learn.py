@@ -15,12 +15,14 @@ from sklearn.utils._param_validation import (
     make_constraint,
     validate_parameter_constraints,
 )
+from sklearn.utils.validation import _get_feature_names as feature_names_of
 
 __all__ = [
     "TSNE_MODULES",
     "VALID_METRICS",
     "Interval",
     "StrOptions",
+    "feature_names_of",
     "fit_context",
     "make_constraint",
     "validate_parameter_constraints",

@@ -8,7 +8,7 @@ disk before what it names does.
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from acctsne.embedding.descent import Descent
 from acctsne.embedding.embedding import read_engine
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
 from acctsne.forces.engine import Engine
-from acctsne.optimize.state import read_state, split_state
+from acctsne.optimize.state import ROW_ARRAYS, read_state, split_state
 from acctsne.runtime.progress import logger
 from acctsne.runtime.rows import BLOCK_ROWS
 
@@ -328,19 +328,21 @@ class SharedCheckpoint(Checkpoint):
         found: dict[str, list[npt.NDArray[Any]]] = {}
         for part in parts.files:
             file = self.path / part.name
-            contents = self._opened(file, STATE, part, fit)
+            contents = self._opened(file, STATE, part, fit, ROW_ARRAYS)
             with incomplete(file):
                 if contents.setting("iterations", int) != iterations:
                     raise ValueError(f"it is not of iteration {iterations}")
                 for name, array in contents.arrays.items():
-                    if len(array) not in (part.end - part.begin, 0):
-                        raise ValueError(f"{name} has {len(array)} rows")
+                    if array.shape[:1] not in ((part.end - part.begin,), (0,)):
+                        raise ValueError(f"{name} has shape {array.shape}")
                     found.setdefault(name, []).append(array)
         with incomplete(self.path):
             return {name: np.concatenate(arrays) for name, arrays in found.items()}
 
-    def _opened(self, file: Path, kind: str, part: Part, fit: str, arrays: Any = None) -> Contents:
-        """Read a file that must belong to this fit and to these rows."""
+    def _opened(
+        self, file: Path, kind: str, part: Part, fit: str, arrays: Collection[str]
+    ) -> Contents:
+        """Read those arrays of a file, which must belong to this fit and to these rows."""
         try:
             contents = read_archive(file, kind, arrays)
         except FileNotFoundError:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from acctsne import estimator
 from acctsne.affinities.affinities import Affinities
+from acctsne.compat.scikit_learn import feature_names_of
 from acctsne.distributed.checkpoint import SharedCheckpoint
 from acctsne.distributed.embedding import OnFirstProcess, SharedEmbedding
 from acctsne.distributed.neighbors import find_neighbors, principal_components
@@ -34,8 +36,8 @@ from acctsne.runtime.threads import effective_threads
 # Rows of data that are sent at a time to be written to a file.
 SAVED_ROWS = 2**14
 
-# Parameters that processes may have each its own of.
-OWN_PARAMETERS = ("comm", "n_jobs", "verbose", "callback", "init", "random_state", "metric_params")
+# Parameters that processes may have each its own of. Of an array as `init` each has its rows.
+OWN_PARAMETERS = ("comm", "n_jobs", "verbose", "callback", "random_state", "metric_params")
 
 
 class TSNE(estimator.TSNE):
@@ -94,6 +96,10 @@ class TSNE(estimator.TSNE):
         **estimator.TSNE._parameter_constraints,
         "comm": "no_validation",
     }
+
+    # Rank and number of the processes that share the last fit, and the way to them if it is known.
+    _place: tuple[int, int]
+    _connection: Processes | None = None
 
     def __init__(self, n_components: int = 2, *, comm: Any = None, **parameters: Any) -> None:
         super().__init__(n_components, **parameters)
@@ -163,6 +169,29 @@ class TSNE(estimator.TSNE):
             return np.asarray(self.embedding_).copy()
         return self._processes.joined(self.embedding_, self._given_ends)
 
+    @property
+    def _processes(self) -> Processes:
+        """The processes that share the last fit, which a copy of the estimator finds again."""
+        if self._connection is None:
+            found = Processes(self.comm)
+            with found.agreeing():
+                _check_place(self._place, (found.rank, found.size))
+            self._connection = found
+        return self._connection
+
+    @_processes.setter
+    def _processes(self, processes: Processes) -> None:
+        self._connection = processes
+        self._place = (processes.rank, processes.size)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles are made of: own rows, and no connection to others."""
+        state = {**super().__getstate__()}
+        state.pop("_connection", None)
+        if isinstance(rows := state.get("_fit_X"), SharedRows):
+            state["_fit_X"] = replace(rows, whole=None)  # in a file, and not needed any more
+        return state
+
     @contextmanager
     def _together(self, fixed: Any = None) -> Iterator[None]:
         """Check parameters, then let all processes end by an error if one does."""
@@ -181,7 +210,7 @@ class TSNE(estimator.TSNE):
             check_parameters(parameters)
             _refuse_unsupported(parameters, fixed)
         shown = {
-            name: repr(value) for name, value in parameters.items() if name not in OWN_PARAMETERS
+            name: _shown(value) for name, value in parameters.items() if name not in OWN_PARAMETERS
         }
         first = self._processes.bcast(shown)
         with self._processes.agreeing():
@@ -230,15 +259,37 @@ class TSNE(estimator.TSNE):
         if self._processes.size == 1:
             return super()._problem(X, fixed)
         rows = share_rows(X, self._processes)
-        self.n_features_in_ = rows.shape[1]
+        self._keep_features(X, rows.shape[1])
         self._given_ends = rows.given_ends
         parameters = self.get_params(deep=False)
-        if self.n_jobs is None:
-            parameters["n_jobs"] = self._processes.threads_each()
+        parameters["n_jobs"] = self._own_threads()
         if isinstance(self.init, np.ndarray):
             parameters["init"] = self._whole_layout(self.init, rows)
         with self._processes.agreeing():
             return problem_of_data(parameters, rows)
+
+    def _keep_features(self, X: Any, n_features: int) -> None:
+        """Note how many features there are, and their names if they have some."""
+        self.n_features_in_ = n_features
+        self.__dict__.pop("feature_names_in_", None)  # an earlier fit's
+        with self._processes.agreeing():
+            mine = feature_names_of(X)
+        every = self._processes.allgather(None if mine is None else tuple(mine))
+        named = list(dict.fromkeys(names for names in every if names is not None))
+        with self._processes.agreeing():
+            if len(named) > 1:
+                at = next(i for i in range(n_features) if named[0][i] != named[1][i])
+                raise ValueError(
+                    f"column {at} is {named[0][at]!r} on one process and {named[1][at]!r} on "
+                    "another; all must give the same columns in the same order"
+                )
+        if named:
+            self.feature_names_in_ = np.asarray(named[0], dtype=object)
+
+    def _own_threads(self) -> int:
+        """Return what `n_jobs` is here; every process must call it, whatever its own is."""
+        share = self._processes.threads_each()
+        return share if self.n_jobs is None else self.n_jobs
 
     def _whole_layout(self, given: npt.NDArray[Any], rows: SharedRows) -> npt.NDArray[Any]:
         """Put together a layout of which each process has the rows that go with its data."""
@@ -337,9 +388,9 @@ class TSNE(estimator.TSNE):
                 new = self._new_samples(X, least=0)
             searched = self._how_searched()
             fitted = SharedMap(self._fit_X, self.gather(), *searched, self._processes)
-            threads = self._processes.threads_each() if self.n_jobs is None else self.n_jobs
+            threads = effective_threads(self._own_threads())
             with shown_log(self.verbose):
-                return fitted.place(new, effective_threads(threads), self.verbose)
+                return fitted.place(new, threads, self.verbose)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to one file, which :meth:`acctsne.TSNE.load` reads, too.
@@ -355,14 +406,13 @@ class TSNE(estimator.TSNE):
         parameters = self.get_params(deep=False)
         del parameters["comm"]
         with self._processes.ending_together():
-            alone = self._processes.size == 1
-            X = None if alone else self._fit_X
             embedding = self.gather()
-            if isinstance(self.init, np.ndarray) and not alone:
-                parameters["init"] = self._processes.joined(self.init, self._given_ends)
-            if X is None:
+            if self._processes.size == 1:
                 self._write(path, parameters, embedding, self._fit_X)
                 return
+            X: Any = self._fit_X
+            if isinstance(self.init, np.ndarray):
+                parameters["init"] = self._whole_layout(self.init, X)
             blocks = self._processes.to_first(X.own, SAVED_ROWS)
             with self._processes.agreeing():
                 try:
@@ -419,6 +469,15 @@ class TSNE(estimator.TSNE):
             self.init = self.init[own].copy()
 
 
+def _check_place(fitted: tuple[int, int], here: tuple[int, int]) -> None:
+    if here != fitted:
+        raise ValueError(
+            f"this copy of an estimator has the rows of rank {fitted[0]} of {fitted[1]} processes, "
+            f"and is used by rank {here[0]} of {here[1]}. Each process needs its own; save() "
+            "writes one file, which any number of processes can load()"
+        )
+
+
 def _check_data(X: Any) -> None:
     if X is None or issparse(X):
         raise TypeError(
@@ -436,6 +495,12 @@ def fit_with_checkpoint(
     """
     with tsne._together():
         tsne._validate_params()
+        try:
+            _refuse_unsupported(tsne.get_params(deep=False), None)
+        except ValueError as error:  # of one process, for several were refused before
+            raise ValueError(
+                f"{path} is a folder, in which several processes keep a fit: {error}"
+            ) from error
         checkpoint = SharedCheckpoint(path, every, resume, tsne._processes)
         tsne._fit(X, checkpoint=checkpoint)
     return checkpoint
@@ -461,6 +526,11 @@ class _CountingTimer(StageTimer):
 
     def _add(self, name: str, value: float) -> None:
         self.seconds[name] = self.seconds.get(name, 0) + value
+
+
+def _shown(value: Any) -> str:
+    """Write a parameter so that it can be compared between processes."""
+    return "an array" if isinstance(value, np.ndarray) else repr(value)
 
 
 def _refuse_unsupported(parameters: dict[str, Any], fixed: Any) -> None:

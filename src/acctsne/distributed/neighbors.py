@@ -27,8 +27,9 @@ def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Proces
     """Find the neighbours of own rows, with the bits that one process finds."""
     metric = native_metric(settings.metric, settings.metric_params)
     assert metric is not None
+    first = processes.own_rows(rows.n_samples).start
     with processes.agreeing():
-        form = euclidean_form(rows.own, metric)
+        form = euclidean_form(rows.own, metric, "X of all processes", first)
     asked = settings if metric == "euclidean" else replace(settings, n_components=0)
     with progress_bar("neighbors", rows.n_samples, "pt", settings.verbose) as move_to:
         found = _search(rows, form, asked, processes, move_to)
@@ -36,7 +37,6 @@ def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Proces
         logger.info("approximate neighbours: estimated recall %.4f", found.recall)
     if metric == "euclidean":
         return found
-    first = processes.own_rows(rows.n_samples).start
     distances = distances_from(found, form, among_themselves=True, first_row=first)
     largest = max(processes.allgather(float(distances.max(initial=0.0))))
     with processes.agreeing():

@@ -136,18 +136,20 @@ class Processes:
         counts = self.allgather(len(own))
         if self.rank > 0:
             for begin in range(0, len(own), rows):
-                piece = np.ascontiguousarray(own[begin : begin + rows])
-                with self._counted(piece.nbytes):
-                    self._comm.Send([piece.view(np.uint8), self._mpi.BYTE], dest=0)
+                block = np.ascontiguousarray(own[begin : begin + rows])
+                with self._counted(block.nbytes):
+                    for piece in _pieces(block.reshape(-1).view(np.uint8)):
+                        self._comm.Send([piece, self._mpi.BYTE], dest=0)
             return
         for rank, count in enumerate(counts):
             for begin in range(0, count, rows):
-                piece = own[begin : begin + rows]
+                block = own[begin : begin + rows]
                 if rank > 0:
-                    piece = np.empty((min(rows, count - begin), *own.shape[1:]), dtype=own.dtype)
+                    block = np.empty((min(rows, count - begin), *own.shape[1:]), dtype=own.dtype)
                     with self._counted(0):
-                        self._comm.Recv([piece.view(np.uint8), self._mpi.BYTE], source=rank)
-                yield piece
+                        for piece in _pieces(block.reshape(-1).view(np.uint8)):
+                            self._comm.Recv([piece, self._mpi.BYTE], source=rank)
+                yield block
 
     def allgather(self, value: Any) -> list[Any]:
         """Collect a small value of each process."""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,18 +92,17 @@ class RowsInParts:
     dtype: np.dtype[Any]
     blocks: Iterable[npt.NDArray[Any]]
 
-    def write(self, archive: zipfile.ZipFile, name: str) -> None:
-        """Write it to an archive as numpy would."""
+    def write(self, member: IO[bytes]) -> None:
+        """Write it as numpy would."""
         form = np.lib.format
         header = {
             "descr": form.dtype_to_descr(self.dtype),
             "fortran_order": False,
             "shape": self.shape,
         }
-        with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-            form.write_array_header_1_0(member, header)
-            for block in self.blocks:
-                member.write(np.ascontiguousarray(block).data)
+        form.write_array_header_1_0(member, header)
+        for block in self.blocks:
+            member.write(np.ascontiguousarray(block).data)
 
 
 def write_archive(
@@ -115,15 +114,14 @@ def write_archive(
     """Write arrays and JSON settings; whatever was at `path` stays until all is written."""
     header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "settings": settings}
     header_json = np.array(json.dumps(header, default=_plain_number))
-    whole = {name: one for name, one in arrays.items() if isinstance(one, np.ndarray)}
-    with replacing(Path(path)) as beside:
-        with beside.open("wb") as file:
-            np.savez(file, allow_pickle=False, header=header_json, **whole)
-        parts = {name: one for name, one in arrays.items() if isinstance(one, RowsInParts)}
-        if parts:
-            with zipfile.ZipFile(beside, "a") as archive:
-                for name, rows in parts.items():
-                    rows.write(archive, name)
+    # Not by numpy.savez, which can be told not to pickle from NumPy 2.2 on only.
+    with replacing(Path(path)) as beside, zipfile.ZipFile(beside, "w") as archive:
+        for name, array in {"header": header_json, **arrays}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                if isinstance(array, RowsInParts):
+                    array.write(member)
+                else:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _plain_number(value: Any) -> Any:

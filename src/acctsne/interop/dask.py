@@ -54,17 +54,22 @@ def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
     ranks, addresses = _workers(client)
     tsne = TSNE(**parameters)
     n_samples, layout = array.shape[0], parameters.get("init")
+    shares = [slice(*_core.rows_of(i, len(addresses), n_samples)) for i in range(len(addresses))]
+    own = [
+        client.compute(array[share], workers=[address], allow_other_workers=False)
+        for share, address in zip(shares, addresses, strict=True)
+    ]
+    # Before any worker begins: it would wait forever for one whose rows cannot be computed.
+    _finish(own, distributed)
     results = []
-    for i, address in enumerate(addresses):
-        begin, end = _core.rows_of(i, len(addresses), n_samples)
-        own = client.compute(array[begin:end], workers=[address], allow_other_workers=False)
+    for share, address, rows in zip(shares, addresses, own, strict=True):
         how = {**parameters}
         if isinstance(layout, np.ndarray):
-            how["init"] = layout[begin:end]
+            how["init"] = layout[share]
         results.append(
             client.submit(
                 _embed_own,
-                own,
+                rows,
                 ranks,
                 how,
                 workers=[address],
@@ -73,16 +78,20 @@ def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
                 retries=0,
             )
         )
-    distributed.wait(results)
-    for result in results:
-        if result.status != "finished":
-            result.result()  # raises what the worker did
+    _finish(results, distributed)
     parts = []
-    for i, result in enumerate(results):
-        begin, end = _core.rows_of(i, len(addresses), n_samples)
-        shape = (end - begin, tsne.n_components)
+    for share, result in zip(shares, results, strict=True):
+        shape = (share.stop - share.start, tsne.n_components)
         parts.append(dask_array.from_delayed(result, shape, np.dtype(tsne.dtype)))
     return dask_array.concatenate(parts).rechunk((array.chunks[0], (tsne.n_components,)))
+
+
+def _finish(futures: list[Any], distributed: Any) -> None:
+    """Wait for what the workers do, and raise what went wrong on one of them."""
+    distributed.wait(futures)
+    for future in futures:
+        if future.status != "finished":
+            future.result()  # raises what the worker did
 
 
 def _check(array: Any, parameters: dict[str, Any], dask_array: Any) -> None:

@@ -53,12 +53,16 @@ class EuclideanForm:
     zero_rows: npt.NDArray[np.intp]  # of cosine, where every distance is 1
 
 
-def euclidean_form(X: npt.NDArray[Any], metric: str, name: str = "X") -> EuclideanForm:
+def euclidean_form(
+    X: npt.NDArray[Any], metric: str, name: str = "X", first_row: int = 0
+) -> EuclideanForm:
     """Prepare a dense array for the Euclidean search.
 
     For cosine and correlation distance the rows, centred for the latter, get length 1. Then their
     distance is |a - b|^2 / 2, without the cancellation of 1 - a.b. A row of zeros has cosine
     distance 1 from every other row, as in scikit-learn: a column of its own puts it there.
+
+    Errors speak of X by `name`, and of its first row by the number `first_row`.
     """
     none = np.empty(0, dtype=np.intp)
     if metric in ("euclidean", "sqeuclidean"):
@@ -73,8 +77,8 @@ def euclidean_form(X: npt.NDArray[Any], metric: str, name: str = "X") -> Euclide
             constant = np.flatnonzero(block.max(axis=1) == block.min(axis=1))
             if len(constant):
                 raise ValueError(
-                    f"row {start + constant[0]} of {name} is constant: correlation distance is not "
-                    "defined for it. Remove such rows or use another metric"
+                    f"row {first_row + start + constant[0]} of {name} is constant: correlation "
+                    "distance is not defined for it. Remove such rows or use another metric"
                 )
             block -= block.mean(axis=1)[:, None]
         block /= _nonzero(np.linalg.norm(block, axis=1))

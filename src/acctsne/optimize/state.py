@@ -10,6 +10,9 @@ from acctsne.files.archive import Contents
 # What the native optimiser's state has besides arrays.
 SCALARS = ("iterations", "relabelled_at", "friction", "work")
 
+# Its arrays that have a row for each sample, or none at all.
+ROW_ARRAYS = ("points", "updates", "gains", "kept", "order")
+
 
 def split_state(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Separate the numbers of a native state from its arrays."""
