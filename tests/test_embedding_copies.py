@@ -184,7 +184,7 @@ class TestFilesThatAreNone:
         def full(*_: Any, **__: Any) -> None:
             raise OSError("no space left on device")
 
-        monkeypatch.setattr(np, "savez", full)
+        monkeypatch.setattr(np.lib.format, "write_array", full)
         with pytest.raises(OSError, match="no space left"):
             start(P).optimize(4).save(path)
         monkeypatch.undo()
