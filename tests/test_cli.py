@@ -374,7 +374,7 @@ def test_a_missing_extra_is_one_line(
 
 def test_ctrl_c_keeps_the_map_if_asked(folder: Path) -> None:
     arguments = ["embed", "data.npy", "-o", "map.npy", "--keep-partial", "--json"]
-    endless = ["--max-iter", "100000000", "--n-iter-without-progress", "100000000"]
+    endless = ["--tol", "0", "--max-iter", "100000000", "--n-iter-without-progress", "100000000"]
     with subprocess.Popen(
         [*COMMAND, *arguments, *endless, "--min-grad-norm", "0"],
         stdout=subprocess.PIPE,
