@@ -129,6 +129,7 @@ def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
         places = range(len(entries))
         axes.bar(places, taken, color=colors)
         axes.set_yscale("log")
+        axes.set_ylim(min(taken) / 3, max(taken) * 2)  # room below the least, and for figures
         for place, value in zip(places, taken, strict=True):
             axes.annotate(f"{value:.3g}", (place, value), ha="center", va="bottom", fontsize=7)
         titles = [entry.title.replace(", ", ",\n") for entry in entries]

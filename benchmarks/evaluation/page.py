@@ -97,7 +97,8 @@ def environment(store: Store) -> str:
     busy = [
         record
         for record in records
-        if record.key.kind == "fit" and (record.disturbance_cores or 0.0) >= TOLERATED_DISTURBANCE
+        if record.key.kind in ("fit", "descent")
+        and (record.disturbance_cores or 0.0) >= TOLERATED_DISTURBANCE
     ]
     if busy:
         parts.append(
