@@ -26,6 +26,7 @@ nb::dict build_info() {
 NB_MODULE(_core, m) {
   kernels(); // choose the SIMD level at import, so that a wrong ACCTSNE_SIMD is told at once
   bind_options(m);
+  bind_data_rows(m);
   bind_frame(m);
   bind_neighbors(m);
   bind_steps(m);

@@ -5,7 +5,6 @@
 #include "bind/native_call.hpp"
 #include "neighbors/points.hpp"
 
-#include <algorithm>
 #include <limits>
 
 namespace acctsne {
@@ -53,25 +52,45 @@ void require_scale(double scale) {
           "the scale is not a number of the data's precision");
 }
 
-// Rows of a sparse matrix with so many columns, which must ascend within each row.
-template <typename Data>
-CsrView<Data> sparse_rows(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Data> values,
-                          Size features) {
-  const auto edges = static_cast<EdgeId>(columns.shape(0));
-  require(offsets.shape(0) >= 2 && columns.shape(0) == values.shape(0), "no data");
-  const std::span<const EdgeId> starts(offsets.data(), offsets.shape(0));
-  require(starts.front() == 0 && starts.back() == edges &&
-              std::is_sorted(starts.begin(), starts.end()),
-          "offsets do not fit the columns");
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    PointId before = -1;
-    for (EdgeId e = starts[i]; e < starts[i + 1]; ++e) {
-      const PointId column = columns.data()[e];
-      require(column > before && column < features, "columns are out of range or out of order");
-      before = column;
-    }
+// Rows of a dense matrix with their projection, as the searches take them.
+struct DenseData {
+  DataRows X;
+  Input2<float> coordinates;
+  Input1<double> squared_norms;
+  double scale;
+
+  template <typename Data>
+  PointSet<Data> points() const {
+    require_scale<Data>(scale);
+    PointSet<Data> points = rows_of_data<Data>(X);
+    points.projection = {coordinates.data(), static_cast<Size>(coordinates.shape(1)),
+                         squared_norms.data(), scale};
+    return points;
   }
-  return {starts, {columns.data(), columns.shape(0)}, {values.data(), values.shape(0)}};
-}
+};
+
+// A sparse matrix, of float64 or float32, whose columns ascend within each row.
+class SparseData {
+public:
+  using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  SparseData(Input1<EdgeId> offsets, Input1<PointId> columns, Values values, Size features);
+
+  bool is_double() const { return values_.dtype() == nb::dtype<double>(); }
+  Size features() const { return features_; }
+
+  template <typename Data>
+  CsrView<Data> rows() const {
+    require(values_.dtype() == nb::dtype<Data>(), "data and queries differ in precision");
+    return {{offsets_.data(), offsets_.shape(0)},
+            {columns_.data(), columns_.shape(0)},
+            {static_cast<const Data*>(values_.data()), values_.shape(0)}};
+  }
+
+private:
+  Input1<EdgeId> offsets_;
+  Input1<PointId> columns_;
+  Values values_;
+  Size features_;
+};
 
 } // namespace acctsne

@@ -123,19 +123,10 @@ nb::object components(const DataRows& X, Size components, int threads, const Opt
 }
 
 template <typename Data>
-nb::object sparse_components(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Data> values,
-                             Size features, Size components, int threads) {
-  const CsrView<Data> rows = sparse_rows(offsets, columns, values, features);
-  require(features >= 1, "no data");
-  return components_of([&](ThreadTeam& team) { return centred_rows(rows, features, team); },
+nb::object sparse_components(const SparseData& X, Size components, int threads) {
+  const CsrView<Data> rows = X.rows<Data>();
+  return components_of([&](ThreadTeam& team) { return centred_rows(rows, X.features(), team); },
                        rows.rows(), components, std::nullopt, threads, one_process);
-}
-
-template <typename Data>
-void bind_sparse_components_of(nb::module_& m) {
-  m.def("sparse_principal_components", &sparse_components<Data>, "offsets"_a.noconvert(),
-        "columns"_a.noconvert(), "values"_a.noconvert(), "n_features"_a, "n_components"_a,
-        "threads"_a);
 }
 
 } // namespace
@@ -158,8 +149,13 @@ void bind_frame(nb::module_& m) {
   m.def("principal_components", &components, "X"_a.noconvert(), "n_components"_a, "threads"_a,
         "frame"_a.noconvert().none() = nb::none(), "n_samples"_a.none() = nb::none(),
         "processes"_a.none() = nb::none());
-  bind_sparse_components_of<float>(m);
-  bind_sparse_components_of<double>(m);
+  m.def(
+      "sparse_principal_components",
+      [](const SparseData& X, Size n, int threads) {
+        const auto find = X.is_double() ? sparse_components<double> : sparse_components<float>;
+        return find(X, n, threads);
+      },
+      "X"_a, "n_components"_a, "threads"_a);
 }
 
 } // namespace acctsne

@@ -136,11 +136,12 @@ void run_native(int threads, Body&& body) {
   run_native(threads, poll, body);
 }
 
-// options.cpp: what calls are told. frame.cpp, neighbors.cpp and steps.cpp: the steps as functions.
-// optimizer.cpp: the gradient descent as a class. quality.cpp: the referee. recording.cpp: what the
-// steps' loops consist of.
+// options.cpp: what calls are told. data_rows.cpp: what they are given. frame.cpp, neighbors.cpp
+// and steps.cpp: the steps as functions. optimizer.cpp: the gradient descent as a class.
+// quality.cpp: the referee. recording.cpp: what the steps' loops consist of.
 void bind_options(nb::module_& m);
 void bind_quality(nb::module_& m);
+void bind_data_rows(nb::module_& m);
 void bind_frame(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_steps(nb::module_& m);

@@ -45,6 +45,24 @@ class Phase:
         left: int = 0,
     ) -> None: ...
 
+class DenseData:
+    def __init__(
+        self,
+        X: Stored,
+        coordinates: npt.NDArray[np.float32],
+        squared_norms: npt.NDArray[np.float64],
+        scale: float,
+    ) -> None: ...
+
+class SparseData:
+    def __init__(
+        self,
+        offsets: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        values: Reals,
+        n_features: int,
+    ) -> None: ...
+
 def build_info() -> dict[str, Any]: ...
 def rows_of(rank: int, processes: int, rows: int) -> tuple[int, int]: ...
 def use_simd_level(name: str) -> None: ...
@@ -79,18 +97,10 @@ def principal_components(
     processes: Communicator | None = None,
 ) -> npt.NDArray[np.float64]: ...
 def sparse_principal_components(
-    offsets: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int32],
-    values: Reals,
-    n_features: int,
-    n_components: int,
-    threads: int,
+    X: SparseData, n_components: int, threads: int
 ) -> npt.NDArray[np.float64]: ...
 def nearest_neighbors(
-    X: Reals,
-    coordinates: npt.NDArray[np.float32],
-    squared_norms: npt.NDArray[np.float64],
-    scale: float,
+    rows: DenseData,
     n_neighbors: int,
     in_double: bool,
     threads: int,
@@ -98,10 +108,7 @@ def nearest_neighbors(
     processes: Communicator | None = None,
 ) -> tuple[npt.NDArray[np.int32], Reals]: ...
 def approximate_neighbors(
-    X: Reals,
-    coordinates: npt.NDArray[np.float32],
-    squared_norms: npt.NDArray[np.float64],
-    scale: float,
+    rows: DenseData,
     n_neighbors: int,
     in_double: bool,
     sample: npt.NDArray[np.int32],
@@ -110,36 +117,19 @@ def approximate_neighbors(
     processes: Communicator | None = None,
 ) -> tuple[npt.NDArray[np.int32], Reals, float]: ...
 def query_neighbors(
-    X: Reals,
-    coordinates: npt.NDArray[np.float32],
-    squared_norms: npt.NDArray[np.float64],
-    scale: float,
-    queries: Reals,
-    query_coordinates: npt.NDArray[np.float32],
-    query_norms: npt.NDArray[np.float64],
+    rows: DenseData,
+    queries: DenseData,
     n_neighbors: int,
     in_double: bool,
     threads: int,
     progress: Progress = None,
 ) -> tuple[npt.NDArray[np.int32], Reals]: ...
 def sparse_neighbors(
-    offsets: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int32],
-    values: Reals,
-    n_features: int,
-    metric: str,
-    n_neighbors: int,
-    threads: int,
-    progress: Progress = None,
+    rows: SparseData, metric: str, n_neighbors: int, threads: int, progress: Progress = None
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]: ...
 def sparse_query_neighbors(
-    offsets: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int32],
-    values: Reals,
-    query_offsets: npt.NDArray[np.int64],
-    query_columns: npt.NDArray[np.int32],
-    query_values: Reals,
-    n_features: int,
+    rows: SparseData,
+    queries: SparseData,
     metric: str,
     n_neighbors: int,
     threads: int,

@@ -15,7 +15,13 @@ from acctsne import _core
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows
 from acctsne.neighbors.euclidean import Progress, chosen_mode, has_components, sample_rows
-from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, frame_of_sample, sampled_rows
+from acctsne.neighbors.frame import (
+    APPROXIMATE_AXES,
+    Frame,
+    Projection,
+    frame_of_sample,
+    sampled_rows,
+)
 from acctsne.neighbors.given import squared
 from acctsne.neighbors.libraries import BAD_METRIC
 from acctsne.neighbors.metrics import EuclideanForm, distances_from, euclidean_form, native_metric
@@ -60,18 +66,18 @@ def _search(
         components = principal_components(
             projection.coordinates, n_samples, settings.n_components, threads, processes, frame.axes
         )
-    asked = (frame.scale, settings.n_neighbors, settings.in_double)
+    asked = (settings.n_neighbors, settings.in_double)
     if mode == "exact":
         # The file itself, where it holds just these rows, is in memory once for all on a machine.
         everything = rows.whole if rows.whole is not None and own is rows.own else None
-        indices, squares = _core.nearest_neighbors(
-            processes.all_rows(own, n_samples) if everything is None else everything,
+        if everything is None:
+            everything = processes.all_rows(own, n_samples)
+        projection = Projection(
             processes.all_rows(projection.coordinates, n_samples),
             processes.all_rows(projection.squared_norms, n_samples),
-            *asked,
-            threads,
-            progress,
-            processes,
+        )
+        indices, squares = _core.nearest_neighbors(
+            frame.rows(everything, projection), *asked, threads, progress, processes
         )
         recall = 1.0
     else:
@@ -79,14 +85,7 @@ def _search(
             sample_rows(n_samples, settings.random) if processes.rank == 0 else None
         )
         indices, squares, recall = _core.approximate_neighbors(
-            own,
-            projection.coordinates,
-            projection.squared_norms,
-            *asked,
-            sample,
-            threads,
-            progress,
-            processes,
+            frame.rows(own, projection), *asked, sample, threads, progress, processes
         )
     return Neighbors(indices, squares, frame.scale, mode, recall, frame, components, n_samples)
 

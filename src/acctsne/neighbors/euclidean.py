@@ -42,10 +42,7 @@ def search(X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = N
     projection = frame.project(X, settings.threads)
     components = _components(frame, projection, settings)
     indices, squared, recall = _core.approximate_neighbors(
-        X,
-        projection.coordinates,
-        projection.squared_norms,
-        frame.scale,
+        frame.rows(X, projection),
         settings.n_neighbors,
         settings.in_double,
         sample_rows(len(X), settings.random),
@@ -63,10 +60,7 @@ def exact_neighbors(
     projection = frame.project(X, settings.threads)
     components = _components(frame, projection, settings)
     indices, squared = _core.nearest_neighbors(
-        X,
-        projection.coordinates,
-        projection.squared_norms,
-        frame.scale,
+        frame.rows(X, projection),
         settings.n_neighbors,
         settings.in_double,
         settings.threads,
@@ -115,16 +109,9 @@ def exact_query(
             f"a query has a value of size {largest / frame.scale:g}; with this reference they "
             f"must stay within {MAX_QUERY / frame.scale:g}"
         )
-    projection = frame.project(X, settings.threads)
-    asked = frame.project(queries, settings.threads)
     indices, squared = _core.query_neighbors(
-        X,
-        projection.coordinates,
-        projection.squared_norms,
-        frame.scale,
-        queries,
-        asked.coordinates,
-        asked.squared_norms,
+        frame.rows(X, frame.project(X, settings.threads)),
+        frame.rows(queries, frame.project(queries, settings.threads)),
         settings.n_neighbors,
         settings.in_double,
         settings.threads,

@@ -30,6 +30,10 @@ class Frame:
         """Place rows."""
         return Projection(*_core.project(X, self.scale, self.center, self.axes, threads))
 
+    def rows(self, X: npt.NDArray[Any], projection: Projection) -> _core.DenseData:
+        """Put rows and their projection together, as the native searches take them."""
+        return _core.DenseData(X, projection.coordinates, projection.squared_norms, self.scale)
+
 
 def find_frame(
     X: npt.NDArray[Any], n_neighbors: int, threads: int, n_axes: int | None = None

@@ -24,11 +24,7 @@ def principal_components(
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    return _core.sparse_principal_components(
-        X.indptr.astype(np.int64, copy=False),
-        X.indices.astype(np.int32, copy=False),
-        X.data,
-        X.shape[1],
-        n_components,
-        threads,
-    )
+    offsets = X.indptr.astype(np.int64, copy=False)
+    columns = X.indices.astype(np.int32, copy=False)
+    data = _core.SparseData(offsets, columns, X.data, X.shape[1])
+    return _core.sparse_principal_components(data, n_components, threads)

@@ -29,7 +29,7 @@ def sparse_neighbors(
     """Find the exact neighbours of every row of a CSR matrix; return indices and distances."""
     rows = _SparseRows(X, metric, "X")
     indices, squared = _core.sparse_neighbors(
-        *rows.arrays, X.shape[1], rows.form, settings.n_neighbors, settings.threads, progress
+        rows.data, rows.form, settings.n_neighbors, settings.threads, progress
     )
     return indices, rows.distances(squared)
 
@@ -42,13 +42,7 @@ def sparse_query(
     rows = _SparseRows(X.astype(dtype, copy=False), metric, "reference")
     asked = _SparseRows(queries.astype(dtype, copy=False), metric, "queries", rows.scale)
     indices, squared = _core.sparse_query_neighbors(
-        *rows.arrays,
-        *asked.arrays,
-        X.shape[1],
-        rows.form,
-        settings.n_neighbors,
-        settings.threads,
-        progress,
+        rows.data, asked.data, rows.form, settings.n_neighbors, settings.threads, progress
     )
     return indices, rows.distances(squared)
 
@@ -79,10 +73,11 @@ class _SparseRows:
             if self.form == "correlation":
                 _refuse_constant_rows(X, name)
         self.dtype = X.dtype
-        self.arrays = (
+        self.data = _core.SparseData(
             X.indptr.astype(np.int64, copy=False),
             X.indices.astype(np.int32, copy=False),
             np.ascontiguousarray(values, dtype=X.dtype),
+            X.shape[1],
         )
 
     def distances(self, squared: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
