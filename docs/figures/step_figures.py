@@ -105,8 +105,9 @@ def entropy(d: Array, beta: float) -> tuple[float, float]:
 
 
 def newton(d: Array, target: float) -> list[float]:
-    """Return the steps that native/affinities/perplexity.cpp takes from 1."""
-    steps, low, high = [1.0], 0.0, np.inf
+    """Return the steps that native/affinities/perplexity.cpp takes."""
+    lack = np.log(len(d)) - target
+    steps, low, high = [float(max(3.45 * lack, 3.6 * np.sqrt(lack)))], 0.0, np.inf
     while len(steps) < 200:
         beta = steps[-1]
         value, slope = entropy(d, beta)

@@ -8,6 +8,8 @@ namespace acctsne::ACCTSNE_LEVEL {
 #include "kernels/gaussian-inl.hpp"
 
 extern const PerplexityKernels kPerplexityKernels;
-constinit const PerplexityKernels kPerplexityKernels = {.gaussian_row = gaussian_row};
+constinit const PerplexityKernels kPerplexityKernels = {.normalize_floats = normalize_row<float>,
+                                                        .normalize_doubles = normalize_row<double>,
+                                                        .gaussian_row = gaussian_row};
 
 } // namespace acctsne::ACCTSNE_LEVEL

@@ -145,27 +145,17 @@ struct Simd {
   static Vec exp_negative(Vec x) {
     constexpr Real kLog2E = Real(1.44269504088896340736);
     constexpr Real kLowest = sizeof(Real) == 4 ? Real(-87) : Real(-708);
-    // ln 2 in two parts, the first with few bits, so that n * ln 2 is exact.
+    // ln 2 in two parts, the first with few bits, so that whole * ln 2 is exact.
     constexpr Real kLn2High = sizeof(Real) == 4 ? Real(0.693359375) : Real(0.693147180369123816490);
     constexpr Real kLn2Low =
         sizeof(Real) == 4 ? Real(-2.12194440054690582e-4) : Real(1.90821492927058770002e-10);
-    constexpr int kDegree = sizeof(Real) == 4 ? 7 : 13;
 
-    const IntVec underflow = x < kLowest;
-    x = underflow ? splat(kLowest) : x;
-    const IntVec n = __builtin_convertvector(x * kLog2E - Real(0.5), IntVec); // rounds, as x <= 0
-    const Vec whole = __builtin_convertvector(n, Vec);
+    const Vec shifted = x * kLog2E + kRounding;
+    const Vec whole = shifted - kRounding;
     const Vec r = (x - whole * kLn2High) - whole * kLn2Low;
-    // Taylor series by Horner's rule; |r| <= ln(2) / 2, so degree 7 (13) reaches the last bit of
-    // float (double).
-    Vec series = splat(1);
-    for (int k = kDegree; k > 0; --k) {
-      series = series * (r * (Real(1) / Real(k))) + Real(1);
-    }
-    const IntVec power_bits = (n + Int(kExponentBias)) << kMantissaBits;
-    Vec power;
-    __builtin_memcpy(&power, &power_bits, sizeof power);
-    return underflow ? Vec{} : series * power;
+    // |r| <= ln(2) / 2, so degree 7 (13) reaches the last bit of float (double).
+    constexpr int kDegree = sizeof(Real) == 4 ? 7 : 13;
+    return x >= kLowest ? power_series<Base::e, kDegree>(r) * power_of_two(shifted) : Vec{};
   }
 
   // log(x) for finite x >= 1.
@@ -184,20 +174,11 @@ struct Simd {
   // 2^x for x <= 0, 0 where that is not a normal number; relative error 2.1 epsilon.
   static Vec exp2_negative(Vec x) {
     constexpr Real kLowest = Real(1 - kExponentBias);
-    constexpr int kDegree = sizeof(Real) == 4 ? 6 : 12;
-    // Adding this rounds x to an integer, which is then in the sum's lowest bits.
-    constexpr Real kRounding = Real(1.5) * Real(Int(1) << kMantissaBits);
-
     const Vec shifted = x + kRounding;
     const Vec r = x - (shifted - kRounding);
-    // Taylor series by Horner's rule; |r| <= 1/2, so degree 6 (12) leaves 1.2e-7 (1.7e-16).
-    Vec series = splat(exp2_coefficient(kDegree));
-    for (int k = kDegree - 1; k >= 0; --k) {
-      series = series * r + exp2_coefficient(k);
-    }
-    const WordVec power =
-        (words(shifted) << kMantissaBits) + (Word(kExponentBias) << kMantissaBits);
-    return x >= kLowest ? series * reals(power) : Vec{};
+    // |r| <= 1/2, so degree 6 (12) leaves 1.2e-7 (1.7e-16).
+    constexpr int kDegree = sizeof(Real) == 4 ? 6 : 12;
+    return x >= kLowest ? power_series<Base::two, kDegree>(r) * power_of_two(shifted) : Vec{};
   }
 
 private:
@@ -248,14 +229,34 @@ private:
     }
   };
 
-  // Of x^k in the Taylor series of 2^x.
-  static constexpr Real exp2_coefficient(int k) {
-    double coefficient = 1;
-    for (int i = 1; i <= k; ++i) {
-      coefficient *= 0.693147180559945309417 / i;
-    }
-    return static_cast<Real>(coefficient);
+  // Adding this rounds a number to an integer, which is then in the sum's lowest bits.
+  static constexpr Real kRounding = Real(1.5) * Real(Int(1) << kMantissaBits);
+  static Vec power_of_two(Vec shifted) {
+    return reals((words(shifted) << kMantissaBits) + (Word(kExponentBias) << kMantissaBits));
   }
+
+  // The Taylor series of exp, or of 2^x, by Horner's rule.
+  enum class Base { e, two };
+  template <Base kBase, int kDegree>
+  static Vec power_series(Vec x) {
+    constexpr Coefficients<kDegree> coefficients(kBase == Base::e ? 1.0 : 0.693147180559945309417);
+    Vec series = splat(coefficients.of[kDegree]);
+    for (int k = kDegree - 1; k >= 0; --k) {
+      series = series * x + coefficients.of[k];
+    }
+    return series;
+  }
+  template <int kDegree>
+  struct Coefficients {
+    Real of[kDegree + 1] = {};
+    explicit constexpr Coefficients(double rate) {
+      double coefficient = 1;
+      for (int k = 0; k <= kDegree; ++k) {
+        of[k] = static_cast<Real>(coefficient);
+        coefficient *= rate / (k + 1);
+      }
+    }
+  };
 };
 
 // The next vector's worth of numbers, as doubles.

@@ -89,9 +89,8 @@ TEST(gaussian_row_matches_exp) {
           mask[j] = j % 5 == 4 ? 0 : 1;
         }
         std::vector<double> weights(at(count));
-        double sums[3];
-        kernels().perplexity.gaussian_row(distances.data(), mask.data(), count, beta,
-                                          weights.data(), sums);
+        const GaussianSums sums = kernels().perplexity.gaussian_row(distances.data(), mask.data(),
+                                                                    count, beta, weights.data());
 
         double expected[3] = {};
         for (std::size_t j = 0; j < distances.size(); ++j) {
@@ -102,11 +101,51 @@ TEST(gaussian_row_matches_exp) {
           expected[1] += w * distances[j];
           expected[2] += w * distances[j] * distances[j];
         }
-        for (int i = 0; i < 3; ++i) {
-          CHECK_NEAR(sums[i], expected[i], 1e-14 * expected[i] + 1e-300);
-        }
+        CHECK_NEAR(sums.total, expected[0], 1e-14 * expected[0] + 1e-300);
+        CHECK_NEAR(sums.first, expected[1], 1e-14 * expected[1] + 1e-300);
+        CHECK_NEAR(sums.second, expected[2], 1e-14 * expected[2] + 1e-300);
       }
     }
+  });
+}
+
+TEST(normalize_row_takes_smallest_and_mean_away) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      std::mt19937_64 random(5);
+      std::uniform_real_distribution<double> uniform(0, 1);
+      for (const Size count : {1, 2, 7, 8, 9, 91}) {
+        for (const double scale : {1e-36, 1.0, 3e37}) {
+          for (const bool equal : {false, true}) {
+            const Size padded = chunk_count(count, kRowPadding) * kRowPadding;
+            std::vector<Real> given(at(count));
+            for (Real& number : given) {
+              number = static_cast<Real>(scale * (equal ? 3 : 3 + uniform(random)));
+            }
+            std::vector<double> mask(at(padded), 0);
+            std::fill_n(mask.begin(), count, 1.0);
+            std::vector<double> distances(at(padded), -1);
+            const RowUnit unit = kernels().perplexity.normalize_row<Real>()(
+                given.data(), mask.data(), count, padded, distances.data());
+
+            const auto smallest =
+                static_cast<double>(*std::min_element(given.begin(), given.end()));
+            double mean = 0;
+            for (const Real number : given) {
+              mean += (static_cast<double>(number) - smallest) / static_cast<double>(count);
+            }
+            CHECK_EQUAL(unit.smallest, smallest);
+            CHECK_NEAR(unit.unit, mean, 1e-14 * mean);
+            for (std::size_t j = 0; j < at(padded); ++j) {
+              const double expected = j < given.size() && mean > 0
+                                          ? (static_cast<double>(given[j]) - smallest) / mean
+                                          : 0;
+              CHECK_NEAR(distances[j], expected, 1e-14 * expected);
+            }
+          }
+        }
+      }
+    });
   });
 }
 
@@ -119,9 +158,8 @@ TEST(exp_is_accurate_over_its_range) {
     distances.resize(distances.size() / at(kRowPadding) * at(kRowPadding));
     const std::vector<double> mask(distances.size(), 1);
     std::vector<double> weights(distances.size());
-    double sums[3];
     kernels().perplexity.gaussian_row(distances.data(), mask.data(),
-                                      static_cast<Size>(distances.size()), 1, weights.data(), sums);
+                                      static_cast<Size>(distances.size()), 1, weights.data());
     CHECK_EQUAL(weights[0], 1.0);
     for (std::size_t j = 0; j < distances.size(); ++j) {
       const double expected = std::exp(-distances[j]);
