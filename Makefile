@@ -104,6 +104,8 @@ benchmark-smoke: build/installed $(VENV)/ready
 	$(BIN)/python benchmarks/compare.py --dataset digits --contestants acctsne,sklearn --repeats 1 --output build/smoke
 	$(BIN)/python benchmarks/steps.py --dataset digits --iterations 5 --output build/smoke
 	$(BIN)/python benchmarks/scaling.py --dataset synthetic:4000x20 --sizes 2000,4000 --iterations 5 --output build/smoke
+	$(BIN)/python benchmarks/overhead.py --sizes 100 --rounds 1
+	$(BIN)/python benchmarks/new_points.py --dataset digits --new 200 --rounds 1
 	$(BIN)/python benchmarks/simulate.py --dataset digits --repeats 1 --tree-iterations 2 --output build/smoke
 	$(BIN)/python benchmarks/neighbors.py --dataset digits --contestants acctsne --repeats 1 --output build/smoke
 	$(BIN)/python benchmarks/descent.py --datasets digits

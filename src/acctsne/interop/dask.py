@@ -108,6 +108,12 @@ def _check(array: Any, parameters: dict[str, Any], dask_array: Any) -> None:
         )
     if "comm" in parameters:
         raise TypeError("comm cannot be chosen: the processes are the client's workers")
+    layout = parameters.get("init")
+    if isinstance(layout, np.ndarray) and layout.shape[:1] != array.shape[:1]:
+        raise ValueError(
+            f"init has shape {layout.shape}; expected {array.shape[0]} rows, one for each of the "
+            "array"
+        )
 
 
 def _workers(client: Any) -> tuple[list[int], list[str]]:
