@@ -71,15 +71,15 @@ nb::tuple project(const DataRows& X, double scale, Input1<double> center, const 
             "the frame does not fit the data");
     const Origin origin{scale, {center.data(), center.data() + center.shape(0)}};
     const std::size_t dims = axes ? axes->shape(1) : X.shape(1);
-    std::vector<float> coordinates(X.shape(0) * dims);
-    std::vector<double> squared_norms(X.shape(0));
+    LargeArray<float> coordinates = make_large_array<float>(X.shape(0) * dims, threads);
+    LargeArray<double> squared_norms = make_large_array<double>(X.shape(0), threads);
     run_native(threads, [&](ThreadTeam& team) {
       if (axes) {
         const MatrixView<float> view =
             matrix<float>(axes->data(), rows.features, static_cast<Size>(dims)).transposed();
-        place_rows(rows, origin, &view, coordinates.data(), squared_norms.data(), team);
+        place_rows(rows, origin, &view, coordinates.get(), squared_norms.get(), team);
       } else {
-        place_rows(rows, origin, nullptr, coordinates.data(), squared_norms.data(), team);
+        place_rows(rows, origin, nullptr, coordinates.get(), squared_norms.get(), team);
       }
     });
     return nb::make_tuple(to_numpy(std::move(coordinates), {X.shape(0), dims}),
