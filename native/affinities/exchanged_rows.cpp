@@ -4,7 +4,7 @@
 // in groups: for a slice of each process's rows,
 //
 // 1. every process sends each of the others the edges whose columns are in that one's slice; as the
-//    rows of C are sorted, these are a run of each row;
+//    rows of C are sorted, these are the next run of each row of what that one gets;
 // 2. what arrives is in the order of rows of C, because processes own rows in their order, so that
 //    a stable sort by column makes rows of C^T that are sorted;
 // 3. these are merged with rows of C.
@@ -40,9 +40,10 @@ void ExchangedRows<Real>::for_rows(ThreadTeam& team, const typename JointRows<Re
   std::vector<MergedRow<Real>> merged(static_cast<std::size_t>(team.size()));
   std::vector<TransposedEdge<Real>> edges;
   std::vector<std::size_t> starts;
+  std::vector<std::uint32_t> cursors = first_runs(team);
   for (Size group = 0; group < kGroups; ++group) {
     const Rows slice = slice_of(processes_.rank(), group);
-    const std::vector<Edge> arrived = fetch(group, team);
+    const std::vector<Edge> arrived = fetch(group, cursors, team);
     // Shifted by two, so that after the scatter starts[i] is where row i begins.
     starts.assign(static_cast<std::size_t>(slice.end - slice.begin) + 2, 0);
     for (const Edge& edge : arrived) {
@@ -80,24 +81,45 @@ Rows ExchangedRows<Real>::slice_of(int rank, Size group) const {
   return {first(group), first(group + 1)};
 }
 
-// The edges of all processes whose columns are in this one's slice, by rows.
+// Where the edges for each process begin, in each row.
 template <typename Real>
-std::vector<typename ExchangedRows<Real>::Edge> ExchangedRows<Real>::fetch(Size group,
-                                                                           ThreadTeam& team) {
+std::vector<std::uint32_t> ExchangedRows<Real>::first_runs(ThreadTeam& team) const {
   const auto processes = static_cast<std::size_t>(processes_.size());
-  std::vector<Rows> slices;
-  slices.reserve(processes);
+  std::vector<std::uint32_t> cursors(static_cast<std::size_t>(C_.rows) * processes);
+  parallel_for(team, C_.rows, kRowsPerChunk, [&](Size begin, Size end) {
+    for (Size row = begin; row < end; ++row) {
+      const PointId* columns = C_.columns_of(row);
+      std::uint32_t* cursor = cursors.data() + static_cast<std::size_t>(row) * processes;
+      for (int rank = 0; rank < processes_.size(); ++rank) {
+        const PointId* first = std::lower_bound(columns, columns + C_.neighbors,
+                                                rows_of(rank, processes_.size(), rows_).begin);
+        *cursor++ = static_cast<std::uint32_t>(first - columns);
+      }
+    }
+  });
+  return cursors;
+}
+
+// The edges of all processes whose columns are in this one's slice, by rows. Groups come in turn,
+// each at the cursors that the one before has left.
+template <typename Real>
+std::vector<typename ExchangedRows<Real>::Edge>
+ExchangedRows<Real>::fetch(Size group, std::vector<std::uint32_t>& cursors, ThreadTeam& team) {
+  const auto processes = static_cast<std::size_t>(processes_.size());
+  std::vector<Size> slice_ends;
   for (int rank = 0; rank < processes_.size(); ++rank) {
-    slices.push_back(slice_of(rank, group));
+    slice_ends.push_back(slice_of(rank, group).end);
   }
-  // Calls body(process, first edge, last edge) for the runs of a row.
+  // Calls body(process, cursor, last edge) for the runs of a row.
   const auto for_runs = [&](Size row, auto&& body) {
     const PointId* columns = C_.columns_of(row);
-    const PointId* end = columns + C_.neighbors;
+    std::uint32_t* cursor = cursors.data() + static_cast<std::size_t>(row) * processes;
     for (std::size_t r = 0; r < processes; ++r) {
-      const PointId* first = std::lower_bound(columns, end, slices[r].begin);
-      const PointId* last = std::lower_bound(first, end, slices[r].end);
-      body(r, first - columns, last - columns);
+      auto last = static_cast<Size>(cursor[r]);
+      while (last < C_.neighbors && columns[last] < slice_ends[r]) {
+        ++last;
+      }
+      body(r, cursor[r], last);
     }
   };
   // By process and chunk of rows: how many edges, then where the next one goes.
@@ -106,8 +128,9 @@ std::vector<typename ExchangedRows<Real>::Edge> ExchangedRows<Real>::fetch(Size 
   parallel_for(team, C_.rows, kRowsPerChunk, [&](Size begin, Size end) {
     Size* counts = places.data() + begin / kRowsPerChunk;
     for (Size row = begin; row < end; ++row) {
-      for_runs(row,
-               [&](std::size_t r, Size first, Size last) { counts[r * chunks] += last - first; });
+      for_runs(row, [&](std::size_t r, std::uint32_t cursor, Size last) {
+        counts[r * chunks] += last - Size{cursor};
+      });
     }
   });
   std::vector<Size> ends(processes);
@@ -122,8 +145,8 @@ std::vector<typename ExchangedRows<Real>::Edge> ExchangedRows<Real>::fetch(Size 
   parallel_for(team, C_.rows, kRowsPerChunk, [&](Size begin, Size end) {
     Size* next = places.data() + begin / kRowsPerChunk;
     for (Size row = begin; row < end; ++row) {
-      for_runs(row, [&](std::size_t r, Size first, Size last) {
-        for (Size e = first; e < last; ++e) {
+      for_runs(row, [&](std::size_t r, std::uint32_t& cursor, Size last) {
+        for (Size e = std::exchange(cursor, static_cast<std::uint32_t>(last)); e < last; ++e) {
           leaving[static_cast<std::size_t>(next[r * chunks]++)] = {
               static_cast<PointId>(own_.begin + row), C_.columns_of(row)[e], C_.values_of(row)[e]};
         }

@@ -9,6 +9,7 @@
 #include "affinities/joint_rows.hpp"
 #include "affinities/merged_row.hpp"
 
+#include <cstdint>
 #include <vector>
 
 namespace acctsne {
@@ -35,7 +36,8 @@ private:
   };
 
   Rows slice_of(int rank, Size group) const;
-  std::vector<Edge> fetch(Size group, ThreadTeam& team);
+  std::vector<std::uint32_t> first_runs(ThreadTeam& team) const;
+  std::vector<Edge> fetch(Size group, std::vector<std::uint32_t>& cursors, ThreadTeam& team);
   double conditional_sum(ThreadTeam& team);
   double entries(ThreadTeam& team); // that P stores
 

@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -221,7 +222,7 @@ typename Edges<Real>::Store Edges<Real>::exchanged(const std::vector<PointId>& l
   }
   next.make_room(sizeof(Value), team.size());
   // So that what is on its way takes little memory beside the edges themselves.
-  constexpr Size kParts = 16;
+  constexpr Size kParts = 64;
   const Size points = mine.end - mine.begin;
   for (Size part = 0; part < kParts; ++part) {
     const Rows leaving{mine.begin + points * part / kParts,
@@ -253,9 +254,15 @@ void Edges<Real>::send_rows(Rows leaving, const std::vector<PointId>& label, Sto
   for (std::size_t row = 0; row < count; ++row) {
     to[owners.of(label[static_cast<std::size_t>(leaving.begin) + row])].push_back(row);
   }
+  const std::size_t edges_leaving =
+      std::transform_reduce(merged.begin(), merged.end(), std::size_t{0}, std::plus<>{},
+                            [](const Row<Value>& row) { return row.columns.size(); });
   std::vector<Head> heads;
   std::vector<PointId> columns;
   std::vector<Value> values;
+  heads.reserve(count);
+  columns.reserve(edges_leaving);
+  values.reserve(edges_leaving);
   std::vector<Size> head_ends;
   std::vector<Size> edge_ends;
   for (const std::vector<std::size_t>& theirs : to) {

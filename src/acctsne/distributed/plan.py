@@ -37,7 +37,7 @@ BATCH_POINTS = 64 * 256  # whose surroundings are fetched together in the second
 RELABELLED_AT = (0, 50, 200, 500)
 SYMMETRISATION_PARTS = 64  # in which edges of the transposed matrix come
 TRANSPOSED_PARTS = 16  # in which one process transposes them
-RELABELLING_PARTS = 16  # in which rows of P move
+RELABELLING_PARTS = 64  # in which rows of P move
 
 
 @dataclass(frozen=True)
