@@ -65,6 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What small fits take beyond their iterations.")
     parser.add_argument("--sizes", default="100,500,1797")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--fresh", type=int, default=5, help="fresh processes")
     parser.add_argument("--threads", type=int, default=available_cores())
     options = parser.parse_args()
     rows = []
@@ -84,7 +85,7 @@ def main() -> None:
                 ).stdout.split(),
             )
         )
-        for _ in range(5)
+        for _ in range(options.fresh)
     ]
     numpy, package, estimator, first, second = (
         median(column) for column in zip(*fresh, strict=True)

@@ -108,6 +108,7 @@ SMALL = {
     "benchmarks/paper.py": ["--plan"],
     "benchmarks/frame.py": ["--datasets", "digits", "--rounds", "1"],
     "benchmarks/sparse_rows.py": ["--samples", "300", "--features", "90", "--alone"],
+    "benchmarks/overhead.py": ["--sizes", "100", "--rounds", "1", "--fresh", "1"],
     "benchmarks/memory.py": ["--samples", "300", "--features", "40", "--folder", "."],
 }
 
