@@ -3,6 +3,7 @@
 // A process has its rows of C and needs its rows of C^T, which are columns of the others. They come
 // in groups: for a slice of each process's rows,
 //
+// 0. once for all groups, the edges into each slice are counted;
 // 1. every process sends each of the others the edges whose columns are in that one's slice; as the
 //    rows of C are sorted, these are the next run of each row of what that one gets;
 // 2. what arrives is in the order of rows of C, because processes own rows in their order, so that
@@ -18,11 +19,12 @@
 namespace acctsne {
 namespace {
 
-// What is on its way, and sorted there, then takes little beside C and P.
-constexpr Size kGroups = 64;
+// What is on its way, and sorted there, then takes little beside C and P. Each group looks at every
+// row of C once.
+constexpr Size kGroups = 32;
 
 // Rows of C that one thread looks through at a time.
-constexpr Size kRowsPerChunk = 512;
+constexpr Size kRowsPerChunk = 1024;
 
 } // namespace
 
@@ -40,10 +42,10 @@ void ExchangedRows<Real>::for_rows(ThreadTeam& team, const typename JointRows<Re
   std::vector<MergedRow<Real>> merged(static_cast<std::size_t>(team.size()));
   std::vector<TransposedEdge<Real>> edges;
   std::vector<std::size_t> starts;
-  std::vector<std::uint32_t> cursors = first_runs(team);
+  Runs runs = first_runs(team);
   for (Size group = 0; group < kGroups; ++group) {
     const Rows slice = slice_of(processes_.rank(), group);
-    const std::vector<Edge> arrived = fetch(group, cursors, team);
+    const std::vector<Edge> arrived = fetch(group, runs, team);
     // Shifted by two, so that after the scatter starts[i] is where row i begins.
     starts.assign(static_cast<std::size_t>(slice.end - slice.begin) + 2, 0);
     for (const Edge& edge : arrived) {
@@ -81,76 +83,75 @@ Rows ExchangedRows<Real>::slice_of(int rank, Size group) const {
   return {first(group), first(group + 1)};
 }
 
-// Where the edges for each process begin, in each row.
+// Where the edges for each process begin in each row, and how many there are for each slice.
 template <typename Real>
-std::vector<std::uint32_t> ExchangedRows<Real>::first_runs(ThreadTeam& team) const {
-  const auto processes = static_cast<std::size_t>(processes_.size());
-  std::vector<std::uint32_t> cursors(static_cast<std::size_t>(C_.rows) * processes);
+typename ExchangedRows<Real>::Runs ExchangedRows<Real>::first_runs(ThreadTeam& team) const {
+  const auto processes = static_cast<Size>(processes_.size());
+  // Slices have whole blocks of rows, and so have processes.
+  std::vector<std::uint32_t> slice_of_block(at(chunk_count(rows_, kJointBlockRows)));
+  for (int rank = 0; rank < processes_.size(); ++rank) {
+    for (Size group = 0; group < kGroups; ++group) {
+      const Rows slice = slice_of(rank, group);
+      std::fill(slice_of_block.begin() + slice.begin / kJointBlockRows,
+                slice_of_block.begin() + chunk_count(slice.end, kJointBlockRows),
+                static_cast<std::uint32_t>(rank * kGroups + group));
+    }
+  }
+  const Size chunks = chunk_count(C_.rows, kRowsPerChunk);
+  Runs runs{std::vector<std::uint32_t>(at(C_.rows * processes)),
+            std::vector<std::uint32_t>(at(chunks * processes * kGroups), 0)};
   parallel_for(team, C_.rows, kRowsPerChunk, [&](Size begin, Size end) {
+    std::uint32_t* counts = runs.counts.data() + begin / kRowsPerChunk * processes * kGroups;
     for (Size row = begin; row < end; ++row) {
       const PointId* columns = C_.columns_of(row);
-      std::uint32_t* cursor = cursors.data() + static_cast<std::size_t>(row) * processes;
+      std::uint32_t* cursor = runs.cursors.data() + row * processes;
       for (int rank = 0; rank < processes_.size(); ++rank) {
         const PointId* first = std::lower_bound(columns, columns + C_.neighbors,
                                                 rows_of(rank, processes_.size(), rows_).begin);
         *cursor++ = static_cast<std::uint32_t>(first - columns);
       }
+      for (Size e = 0; e < C_.neighbors; ++e) {
+        ++counts[slice_of_block[at(columns[e] / kJointBlockRows)]];
+      }
     }
   });
-  return cursors;
+  return runs;
 }
 
 // The edges of all processes whose columns are in this one's slice, by rows. Groups come in turn,
 // each at the cursors that the one before has left.
 template <typename Real>
-std::vector<typename ExchangedRows<Real>::Edge>
-ExchangedRows<Real>::fetch(Size group, std::vector<std::uint32_t>& cursors, ThreadTeam& team) {
-  const auto processes = static_cast<std::size_t>(processes_.size());
+std::vector<typename ExchangedRows<Real>::Edge> ExchangedRows<Real>::fetch(Size group, Runs& runs,
+                                                                           ThreadTeam& team) {
+  const auto processes = static_cast<Size>(processes_.size());
+  const Size chunks = chunk_count(C_.rows, kRowsPerChunk);
+  std::vector<Size> places(at(processes * chunks)); // where a chunk's next edge goes
+  std::vector<Size> ends;
   std::vector<Size> slice_ends;
+  Size total = 0;
   for (int rank = 0; rank < processes_.size(); ++rank) {
+    for (Size chunk = 0; chunk < chunks; ++chunk) {
+      places[at(chunk * processes + rank)] = total;
+      total += runs.counts[at((chunk * processes + rank) * kGroups + group)];
+    }
+    ends.push_back(total);
     slice_ends.push_back(slice_of(rank, group).end);
   }
-  // Calls body(process, cursor, last edge) for the runs of a row.
-  const auto for_runs = [&](Size row, auto&& body) {
-    const PointId* columns = C_.columns_of(row);
-    std::uint32_t* cursor = cursors.data() + static_cast<std::size_t>(row) * processes;
-    for (std::size_t r = 0; r < processes; ++r) {
-      auto last = static_cast<Size>(cursor[r]);
-      while (last < C_.neighbors && columns[last] < slice_ends[r]) {
-        ++last;
-      }
-      body(r, cursor[r], last);
-    }
-  };
-  // By process and chunk of rows: how many edges, then where the next one goes.
-  const auto chunks = static_cast<std::size_t>(chunk_count(C_.rows, kRowsPerChunk));
-  std::vector<Size> places(processes * chunks, 0);
+  std::vector<Edge> leaving(at(total));
   parallel_for(team, C_.rows, kRowsPerChunk, [&](Size begin, Size end) {
-    Size* counts = places.data() + begin / kRowsPerChunk;
+    Size* next = places.data() + begin / kRowsPerChunk * processes;
     for (Size row = begin; row < end; ++row) {
-      for_runs(row, [&](std::size_t r, std::uint32_t cursor, Size last) {
-        counts[r * chunks] += last - Size{cursor};
-      });
-    }
-  });
-  std::vector<Size> ends(processes);
-  Size total = 0;
-  for (std::size_t r = 0; r < processes; ++r) {
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      total += std::exchange(places[r * chunks + chunk], total);
-    }
-    ends[r] = total;
-  }
-  std::vector<Edge> leaving(static_cast<std::size_t>(total));
-  parallel_for(team, C_.rows, kRowsPerChunk, [&](Size begin, Size end) {
-    Size* next = places.data() + begin / kRowsPerChunk;
-    for (Size row = begin; row < end; ++row) {
-      for_runs(row, [&](std::size_t r, std::uint32_t& cursor, Size last) {
-        for (Size e = std::exchange(cursor, static_cast<std::uint32_t>(last)); e < last; ++e) {
-          leaving[static_cast<std::size_t>(next[r * chunks]++)] = {
-              static_cast<PointId>(own_.begin + row), C_.columns_of(row)[e], C_.values_of(row)[e]};
+      const PointId* columns = C_.columns_of(row);
+      const Real* values = C_.values_of(row);
+      std::uint32_t* cursors = runs.cursors.data() + row * processes;
+      for (Size rank = 0; rank < processes; ++rank) {
+        Size e = cursors[rank];
+        for (; e < C_.neighbors && columns[e] < slice_ends[at(rank)]; ++e) {
+          leaving[at(next[rank]++)] = {static_cast<PointId>(own_.begin + row), columns[e],
+                                       values[e]};
         }
-      });
+        cursors[rank] = static_cast<std::uint32_t>(e);
+      }
     }
   });
   return deliver(processes_, leaving, ends);

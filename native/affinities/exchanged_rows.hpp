@@ -35,9 +35,15 @@ private:
     Real value;
   };
 
+  // What leaves of the rows of C: a run of each row to each process in each group.
+  struct Runs {
+    std::vector<std::uint32_t> cursors; // rows x processes: where the next run begins
+    std::vector<std::uint32_t> counts;  // chunks of rows x processes x groups: edges
+  };
+
   Rows slice_of(int rank, Size group) const;
-  std::vector<std::uint32_t> first_runs(ThreadTeam& team) const;
-  std::vector<Edge> fetch(Size group, std::vector<std::uint32_t>& cursors, ThreadTeam& team);
+  Runs first_runs(ThreadTeam& team) const;
+  std::vector<Edge> fetch(Size group, Runs& runs, ThreadTeam& team);
   double conditional_sum(ThreadTeam& team);
   double entries(ThreadTeam& team); // that P stores
 

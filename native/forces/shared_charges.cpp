@@ -5,14 +5,17 @@
 // bits. So a process makes some of the sums, but those whole: it is sent what points of others it
 // needs. In Morton order its own points fill a compact region, and others' come from around it.
 //
-// 1. Count own points by the tiles that they reach into. Exchanged: the counts.
+// 1. Name for each own point the tiles that it reaches into, count points by tile. Exchanged: the
+//    counts.
 // 2. A tile is charged by the process with most of these points.
 // 3. Exchanged: the positions of points that reach into others' tiles. What arrives is in the order
 //    of processes, and so in that of numbers.
-// 4. After the charging. Exchanged: charged tiles; the others are empty everywhere.
+// 4. After the charging. Exchanged: which segments of charged tiles have charges, then these
+//    segments; the others are empty everywhere.
 #include "forces/shared_charges.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace acctsne {
@@ -20,6 +23,14 @@ namespace {
 
 // Few enough that their counts are a small part of what is exchanged.
 constexpr Size kMostTilesInStrip = 32;
+
+constexpr Size kBitsOfWord = 64;
+
+// What a point's tiles are named by: four times the number of the tile of its first node, and
+// whether it reaches beyond it along x and along y.
+constexpr std::uint32_t kReaches = 4;
+constexpr std::uint32_t kReachesX = 1;
+constexpr std::uint32_t kReachesY = 2;
 
 Rows parts_of(Rows rows) {
   return {rows.begin / kPointsPerSum, chunk_count(rows.end, kPointsPerSum)};
@@ -29,46 +40,62 @@ Rows parts_of(Rows rows) {
 
 GridTiles::GridTiles(const Size (&grid_nodes)[2])
     : nodes{grid_nodes[0], grid_nodes[1]}, strips(chunk_count(nodes[0], kStripColumns)),
-      rows(std::max(kStripColumns, chunk_count(nodes[1], kMostTilesInStrip))) {
+      rows(static_cast<Size>(std::bit_ceil(static_cast<std::size_t>(
+          std::max(kStripColumns, chunk_count(nodes[1], kMostTilesInStrip)))))) {
   a_strip = chunk_count(nodes[1], rows);
 }
 
-// Calls body(tile) for the one to four tiles that a point reaches into, the one of its first node
-// first.
+// Calls body(tile) for the one to four tiles of a name, the one of the first node first.
 template <typename Real, int Dims>
 template <typename Body>
-void SharedCharges<Real, Dims>::for_tiles(const GridGeometry<Real>& geometry, const Real* point,
-                                          Body&& body) const {
-  Size first[2] = {};
-  for (int axis = 0; axis < Dims; ++axis) {
-    // In the arithmetic of the kernels.
-    const Real node = (point[axis] - geometry.lower[axis]) * geometry.inverse_step;
-    first[axis] = static_cast<std::int32_t>(node);
+void SharedCharges<Real, Dims>::for_tiles(Size name, Body&& body) const {
+  const Size tile = name / kReaches;
+  const auto reaches = static_cast<std::uint32_t>(name % kReaches);
+  body(tile);
+  if ((reaches & kReachesY) != 0) {
+    body(tile + 1);
   }
-  const Size rows = tiles_.rows;
-  const Size strips[2] = {first[0] / kStripColumns, (first[0] + 3) / kStripColumns};
-  const Size along[2] = {first[1] / rows, (first[1] + 3) / rows};
-  for (int x = 0; x < (strips[1] > strips[0] ? 2 : 1); ++x) {
-    for (int y = 0; y < (along[1] > along[0] ? 2 : 1); ++y) {
-      body(strips[x] * tiles_.a_strip + along[y]);
-    }
+  if ((reaches & kReachesX) != 0) {
+    body(tile + tiles_.a_strip);
+  }
+  if (reaches == (kReachesX | kReachesY)) {
+    body(tile + tiles_.a_strip + 1);
   }
 }
 
-// Calls body(process) for each process that a point's charge is needed by.
+// Calls body(process) for each process that the charges of points with this name are needed by.
 template <typename Real, int Dims>
 template <typename Body>
-void SharedCharges<Real, Dims>::for_owners(const GridGeometry<Real>& geometry, const Real* point,
-                                           Body&& body) const {
+void SharedCharges<Real, Dims>::for_owners(Size name, Body&& body) const {
   std::int32_t seen[4];
   int count = 0;
-  for_tiles(geometry, point, [&](Size tile) {
+  for_tiles(name, [&](Size tile) {
     const std::int32_t owner = owners_[at(tile)];
     if (std::find(seen, seen + count, owner) == seen + count) {
       seen[count++] = owner;
       body(owner);
     }
   });
+}
+
+// Calls body(process, first point, count) for runs of points, in their order, that a process needs.
+// Nearly all points are needed by one, and it is the one that the points before them went to.
+template <typename Real, int Dims>
+template <typename Body>
+void SharedCharges<Real, Dims>::for_runs(Rows own, Size begin, Size end, Body&& body) const {
+  const auto name = [&](Size i) { return names_[at(i - own.begin)]; };
+  for (Size i = begin; i < end;) {
+    const std::int32_t owner = sole_owners_[name(i)];
+    const Size first = i++;
+    if (owner == kSeveral) {
+      for_owners(name(first), [&](std::int32_t to) { body(to, first, 1); });
+      continue;
+    }
+    while (i < end && sole_owners_[name(i)] == owner) {
+      ++i;
+    }
+    body(owner, first, i - first);
+  }
 }
 
 template <typename Real, int Dims>
@@ -88,9 +115,7 @@ void SharedCharges<Real, Dims>::send_points(const GridGeometry<Real>& geometry,
     return places_.data() + (row - own.begin) / kBlockRows * everyone;
   };
   parallel_for(team, own, kBlockRows, [&](Size begin, Size end) {
-    for (Size i = begin; i < end; ++i) {
-      for_owners(geometry, points + i * Dims, [&](std::int32_t to) { ++in_block(begin)[to]; });
-    }
+    for_runs(own, begin, end, [&](std::int32_t to, Size, Size run) { in_block(begin)[to] += run; });
   });
   // Of each process, by part.
   const Rows parts = parts_of(own);
@@ -111,11 +136,11 @@ void SharedCharges<Real, Dims>::send_points(const GridGeometry<Real>& geometry,
   }
   leaving_.resize(at(next * Dims));
   parallel_for(team, own, kBlockRows, [&](Size begin, Size end) {
-    for (Size i = begin; i < end; ++i) {
-      for_owners(geometry, points + i * Dims, [&](std::int32_t to) {
-        std::copy_n(points + i * Dims, Dims, leaving_.data() + in_block(begin)[to]++ * Dims);
-      });
-    }
+    for_runs(own, begin, end, [&](std::int32_t to, Size first, Size run) {
+      Size& place = in_block(begin)[to];
+      std::copy_n(points + first * Dims, run * Dims, leaving_.data() + place * Dims);
+      place += run;
+    });
   });
 
   std::vector<Size> received_ends;
@@ -148,27 +173,43 @@ void SharedCharges<Real, Dims>::send_points(const GridGeometry<Real>& geometry,
 template <typename Real, int Dims>
 void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry, const Real* points,
                                              Rows own, Communicator& processes, ThreadTeam& team) {
-  const Size numbers = tiles_.count() + tiles_.strips;
-  of_workers_.assign(at(team.size() * numbers), 0);
+  const Size names = tiles_.count() * kReaches;
+  names_.resize(at(own.end - own.begin));
+  of_workers_.assign(at(team.size() * names), 0);
+  constexpr int strip_bits = std::countr_zero(static_cast<std::size_t>(kStripColumns));
+  const int row_bits = std::countr_zero(static_cast<std::size_t>(tiles_.rows));
+  const auto a_strip = static_cast<std::uint32_t>(tiles_.a_strip);
   team.for_chunks(chunk_count(own.end - own.begin, kBlockRows), [&](Size block, int worker) {
-    std::uint32_t* by_tile = of_workers_.data() + worker * numbers;
-    std::uint32_t* by_strip = by_tile + tiles_.count();
+    std::uint32_t* by_name = of_workers_.data() + worker * names;
     const Size begin = own.begin + block * kBlockRows;
     for (Size i = begin; i < std::min(begin + kBlockRows, own.end); ++i) {
-      Size strip = -1;
-      for_tiles(geometry, points + i * Dims, [&](Size tile) {
-        ++by_tile[tile];
-        strip = strip < 0 ? tile / tiles_.a_strip : strip;
-      });
-      ++by_strip[strip];
+      std::uint32_t first[2] = {};
+      for (int axis = 0; axis < Dims; ++axis) {
+        // In the arithmetic of the kernels.
+        const Real node = (points[i * Dims + axis] - geometry.lower[axis]) * geometry.inverse_step;
+        first[axis] = static_cast<std::uint32_t>(static_cast<std::int32_t>(node));
+      }
+      const std::uint32_t strip = first[0] >> strip_bits;
+      const std::uint32_t along = first[1] >> row_bits;
+      const bool reaches_x = (first[0] + 3) >> strip_bits > strip;
+      const bool reaches_y = (first[1] + 3) >> row_bits > along;
+      const std::uint32_t name = (strip * a_strip + along) * kReaches +
+                                 (reaches_x ? kReachesX : 0) + (reaches_y ? kReachesY : 0);
+      names_[at(i - own.begin)] = name;
+      ++by_name[name];
     }
   });
-  counts_.resize(at(processes.size() * numbers));
+  // By tile, then by strip.
+  const Size numbers = tiles_.count() + tiles_.strips;
+  counts_.assign(at(processes.size() * numbers), 0);
   std::uint32_t* mine = counts_.data() + processes.rank() * numbers;
-  std::copy_n(of_workers_.data(), numbers, mine);
-  for (int worker = 1; worker < team.size(); ++worker) {
-    for (Size number = 0; number < numbers; ++number) {
-      mine[number] += of_workers_[at(worker * numbers + number)];
+  for (int worker = 0; worker < team.size(); ++worker) {
+    const std::uint32_t* by_name = of_workers_.data() + worker * names;
+    for (Size name = 0; name < names; ++name) {
+      if (by_name[name] > 0) {
+        for_tiles(name, [&](Size tile) { mine[tile] += by_name[name]; });
+        mine[tiles_.count() + name / kReaches / tiles_.a_strip] += by_name[name];
+      }
     }
   }
   std::vector<Size> ends(at(processes.size()));
@@ -181,7 +222,8 @@ void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry,
 template <typename Real, int Dims>
 void SharedCharges<Real, Dims>::choose_owners(int processes) {
   const Size numbers = tiles_.count() + tiles_.strips;
-  owners_.assign(at(tiles_.count()), kNobody);
+  // More than there are, for the names that would lead beyond the grid and that no point has.
+  owners_.assign(at(tiles_.count() + tiles_.a_strip + 1), kNobody);
   for (Size tile = 0; tile < tiles_.count(); ++tile) {
     std::uint32_t most = 0;
     for (std::int32_t rank = 0; rank < processes; ++rank) {
@@ -192,6 +234,12 @@ void SharedCharges<Real, Dims>::choose_owners(int processes) {
       }
     }
   }
+  sole_owners_.resize(at(tiles_.count() * kReaches));
+  for (Size name = 0; name < tiles_.count() * kReaches; ++name) {
+    std::int32_t& sole = sole_owners_[at(name)];
+    sole = owners_[at(name / kReaches)];
+    for_tiles(name, [&](Size tile) { sole = owners_[at(tile)] == sole ? sole : kSeveral; });
+  }
   in_strips_.assign(at(tiles_.strips), 0);
   for (Size strip = 0; strip < tiles_.strips; ++strip) {
     for (int rank = 0; rank < processes; ++rank) {
@@ -200,44 +248,90 @@ void SharedCharges<Real, Dims>::choose_owners(int processes) {
   }
 }
 
+// Calls body(index, nodes of the grid, how many) for the segments of a tile.
+template <typename Real, int Dims>
+template <typename Body>
+void SharedCharges<Real, Dims>::for_segments(GridConvolution<Real>& grid, Size tile,
+                                             Body&& body) const {
+  const Rows rows = tiles_.rows_of(tile);
+  const Rows columns = tiles_.columns_of(tile);
+  Size index = 0;
+  for (Size x = columns.begin; x < columns.end; ++x) {
+    for (Size y = rows.begin; y < rows.end; y += kSegmentNodes) {
+      body(index++, grid.column(x) + y, std::min(kSegmentNodes, rows.end - y));
+    }
+  }
+}
+
 template <typename Real, int Dims>
 void SharedCharges<Real, Dims>::gather_tiles(GridConvolution<Real>& grid, Communicator& processes,
                                              ThreadTeam& team) {
-  tile_starts_.assign(at(tiles_.count()), 0);
+  // Tiles by owner, with a bit for each segment, those of a tile in words of their own.
+  const Size words = chunk_count(kStripColumns * tiles_.rows / kSegmentNodes, kBitsOfWord);
+  by_owner_.clear();
+  std::vector<Size> tile_ends;
   std::vector<Size> ends;
-  Size next = 0;
   for (int rank = 0; rank < processes.size(); ++rank) {
     for (Size tile = 0; tile < tiles_.count(); ++tile) {
       if (owners_[at(tile)] == rank) {
-        tile_starts_[at(tile)] = next;
-        next += tiles_.nodes_of(tile);
+        by_owner_.push_back(tile);
       }
     }
-    ends.push_back(next * Size{sizeof(Real)});
+    tile_ends.push_back(static_cast<Size>(by_owner_.size()));
+    ends.push_back(tile_ends.back() * words * Size{sizeof(std::uint64_t)});
   }
-  charges_.resize(at(next));
-  // Calls body(nodes of the grid, the same in charges_, how many) for the columns of tiles.
-  const auto for_columns = [&](auto&& wanted, auto&& body) {
-    team.for_chunks(tiles_.count(), [&](Size tile, int) {
-      if (!wanted(owners_[at(tile)])) {
-        return;
-      }
-      const Rows rows = tiles_.rows_of(tile);
-      const Rows columns = tiles_.columns_of(tile);
-      Real* charges = charges_.data() + tile_starts_[at(tile)];
-      for (Size x = columns.begin; x < columns.end; ++x, charges += rows.end - rows.begin) {
-        body(grid.column(x) + rows.begin, charges, rows.end - rows.begin);
+  const int self = processes.rank();
+  const Rows mine = {self > 0 ? tile_ends[at(self - 1)] : 0, tile_ends[at(self)]};
+  const Size tiles = tile_ends.back();
+  charged_.assign(at(tiles * words), 0);
+  team.for_chunks(mine.end - mine.begin, [&](Size chunk, int) {
+    const Size place = mine.begin + chunk;
+    std::uint64_t* charged = charged_.data() + place * words;
+    for_segments(grid, by_owner_[at(place)], [&](Size index, const Real* nodes, Size count) {
+      const bool any = std::any_of(nodes, nodes + count, [](Real charge) { return charge != 0; });
+      charged[index / kBitsOfWord] |= std::uint64_t{any} << index % kBitsOfWord;
+    });
+  });
+  processes.gather(reinterpret_cast<std::byte*>(charged_.data()), ends);
+
+  // Where the charges of each tile begin. A segment at the grid's border has room for a whole one.
+  starts_.resize(at(tiles + 1));
+  starts_[0] = 0;
+  for (Size place = 0; place < tiles; ++place) {
+    Size segments = 0;
+    for (Size word = 0; word < words; ++word) {
+      segments += std::popcount(charged_[at(place * words + word)]);
+    }
+    starts_[at(place + 1)] = starts_[at(place)] + segments * kSegmentNodes;
+  }
+  for (int rank = 0; rank < processes.size(); ++rank) {
+    ends[at(rank)] = starts_[at(tile_ends[at(rank)])] * Size{sizeof(Real)};
+  }
+  charges_.resize(at(starts_.back()));
+  // Calls body(nodes of the grid, the same in charges_, how many) for what is charged of a tile.
+  const auto for_charged = [&](Size place, auto&& body) {
+    const std::uint64_t* charged = charged_.data() + place * words;
+    Real* charges = charges_.data() + starts_[at(place)];
+    for_segments(grid, by_owner_[at(place)], [&](Size index, Real* nodes, Size count) {
+      if ((charged[index / kBitsOfWord] >> index % kBitsOfWord & 1) != 0) {
+        body(nodes, charges, count);
+        charges += kSegmentNodes;
       }
     });
   };
-  const std::int32_t self = processes.rank();
-  for_columns(
-      [self](std::int32_t owner) { return owner == self; },
-      [](const Real* nodes, Real* charges, Size count) { std::copy_n(nodes, count, charges); });
+  team.for_chunks(mine.end - mine.begin, [&](Size chunk, int) {
+    for_charged(mine.begin + chunk, [](const Real* nodes, Real* charges, Size count) {
+      std::copy_n(nodes, count, charges);
+    });
+  });
   processes.gather(reinterpret_cast<std::byte*>(charges_.data()), ends);
-  for_columns(
-      [self](std::int32_t owner) { return owner != self && owner != kNobody; },
-      [](Real* nodes, const Real* charges, Size count) { std::copy_n(charges, count, nodes); });
+  team.for_chunks(tiles, [&](Size place, int) {
+    if (place < mine.begin || place >= mine.end) {
+      for_charged(place, [](Real* nodes, const Real* charges, Size count) {
+        std::copy_n(charges, count, nodes);
+      });
+    }
+  });
 }
 
 template class SharedCharges<float, 1>;

@@ -98,16 +98,34 @@ std::vector<Size> charges_sent(const std::vector<float>& points, int processes) 
   }
   std::vector<Size> bytes(at(processes), 0);
   std::vector<std::size_t> charging(at(tiles.count()));
-  Size used = 0;
   for (Size tile = 0; tile < tiles.count(); ++tile) {
     const std::vector<Size>& theirs = counts[at(tile)];
     charging[at(tile)] = at(std::ranges::max_element(theirs) - theirs.begin());
     if (std::ranges::max(theirs) > 0) {
-      ++used;
-      bytes[charging[at(tile)]] += (processes - 1) * tiles.nodes_of(tile) * Size{sizeof(float)};
+      const Size segments = kStripColumns * tiles.rows / kSegmentNodes;
+      bytes[charging[at(tile)]] += (processes - 1) * chunk_count(segments, 64) * 8;
     }
   }
-  CHECK(used < tiles.count()); // empty ones are not sent
+  // Segments with charges, by their column and place in it.
+  std::set<std::pair<Size, Size>> segments;
+  for (Size i = 0; i < count; ++i) {
+    const float* point = points.data() + i * kDims;
+    // A point on a node has no charge for the last of its four.
+    const auto last = [&](int axis) {
+      const float place = (point[axis] - lower[axis]) * per_unit;
+      return place > static_cast<float>(node(point, axis)) ? 3 : 2;
+    };
+    for (Size x = 0; x <= last(0); ++x) {
+      for (Size y = 0; y <= last(1); ++y) {
+        segments.insert({node(point, 0) + x, (node(point, 1) + y) / kSegmentNodes});
+      }
+    }
+  }
+  CHECK(static_cast<Size>(segments.size()) * kSegmentNodes < nodes[0] * nodes[1] / 2);
+  for (const auto& [x, segment] : segments) {
+    const Size tile = x / kStripColumns * tiles.a_strip + segment * kSegmentNodes / tiles.rows;
+    bytes[charging[at(tile)]] += (processes - 1) * kSegmentNodes * Size{sizeof(float)};
+  }
   for (Size i = 0; i < count; ++i) {
     std::set<std::size_t> to;
     for (const Size tile : tiles_of(i)) {
