@@ -7,13 +7,14 @@
 // 1. Spread: each point adds cubic B-spline weights to 4 x 4 nodes. Points are sorted by strips of
 //    columns; strips with even numbers, then with odd ones, are worked on in parallel, so no two
 //    threads meet and the order of additions is fixed. Several processes each do some tiles of the
-//    grid, in the same order (forces/shared_charges.cpp); all that follows each of them does whole.
+//    grid, in the same order (forces/shared_charges.cpp).
 // 2. Convolve with the kernel (forces/convolution.cpp). A map both of whose sides exceed kWideMap
-// is
-//    convolved twice: with the near part on this grid, and with the far part on one with
+//    is convolved twice: with the near part on this grid, and with the far part on one with
 //    kCoarseness times the step, to which charges and from which the potential go by the two-scale
 //    relation of splines, exactly (forces/grid_kernel.hpp, kernels/two_scale-inl.hpp). Padding to
-//    twice the width then costs little, as only the coarse grid needs it.
+//    twice the width then costs little, as only the coarse grid needs it. A map that is wider still
+//    is convolved with the near part in blocks (forces/block_convolution.cpp), each of them in
+//    caches; a process does those that its points are in.
 // 3. Gather: the potential's spline and its analytic gradient at each point, less what the point's
 //    own charge did to it, which is a small polynomial in its place within the grid cell, and a
 //    constant for the far part.
@@ -25,6 +26,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <utility>
 
 namespace acctsne {
 namespace {
@@ -65,6 +68,15 @@ int halvings(double nodes_needed, double cells) {
 // docs/tuning.md).
 constexpr double kWideMap = 4 * kNearReach;
 
+// So many blocks must both sides of a grid have for blocks to be worth their margins
+// (benchmarks/steps.py, docs/tuning.md).
+constexpr Size kFewestBlocks = 6;
+
+// Numbers between the two grids that a block's far potential is made of.
+Size block_lines_size(const GridBlocks& blocks) {
+  return (blocks.side / kCoarseness + 3) * blocks.side;
+}
+
 double step_for(const RepulsionOptions& options) {
   return grid_step_for_error(options.force_error, options.output_kernel.exponent);
 }
@@ -77,8 +89,8 @@ double grid_step_for_error(double error, double exponent) {
 
 template <typename Real, int Dims>
 FftRepulsion<Real, Dims>::FftRepulsion(double step, double exponent)
-    : step_(step), grid_kernels_(kernels().grid.of<Real>()), kernel_(exponent), fine_(kernel_),
-      coarse_(kernel_) {}
+    : step_(step), grid_kernels_(kernels().grid.of<Real>()), kernel_(exponent),
+      convolution_(kernel_), far_convolution_(kernel_), block_convolution_(kernel_) {}
 
 template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::nodes_needed(const Real* lower, const Real* upper, double step) {
@@ -142,7 +154,7 @@ void FftRepulsion<Real, Dims>::compute_potential(const MapView<Real>& map, Commu
   count_ = map.count;
   prepare_grids(map, team);
   charge(map, processes, team);
-  convolve(team);
+  convolve(processes, team);
   outside_geometry_ = geometry_;
   std::fill_n(&outside_geometry_.self[0][0], 16, Real(0));
 }
@@ -183,14 +195,24 @@ void FftRepulsion<Real, Dims>::prepare_grids(const MapView<Real>& map, ThreadTea
     nodes[axis] = static_cast<Size>(last) + 4;
     has_coarse_ = has_coarse_ && static_cast<double>(nodes[axis]) * step > kWideMap;
   }
-  fine_.prepare(has_coarse_ ? KernelPart::near : KernelPart::whole, nodes, step, team);
+  const GridBlocks blocks(nodes, step);
+  in_blocks_ = has_coarse_ && std::min(blocks.count[0], blocks.count[1]) >= kFewestBlocks;
+  if (in_blocks_) {
+    block_convolution_.prepare(blocks, nodes, step, fine_, potential_, team);
+    block_lines_.resize(acctsne::at(team.size() * block_lines_size(blocks)));
+  } else {
+    convolution_.prepare(has_coarse_ ? KernelPart::near : KernelPart::whole, nodes, step, fine_,
+                         team);
+  }
   geometry_.stride = fine_.stride();
-  std::transform(&fine_.near_nodes()[0][0], &fine_.near_nodes()[0][0] + 16, &geometry_.self[0][0],
-                 [](double value) { return static_cast<Real>(value); });
+  const KernelSpectrum<Real>& spectrum =
+      in_blocks_ ? block_convolution_.kernel() : convolution_.kernel();
+  std::transform(&spectrum.near_nodes()[0][0], &spectrum.near_nodes()[0][0] + 16,
+                 &geometry_.self[0][0], [](double value) { return static_cast<Real>(value); });
   if (has_coarse_) {
     const Size coarse_nodes[2] = {chunk_count(nodes[0], kCoarseness) + 3,
                                   chunk_count(nodes[1], kCoarseness) + 3};
-    coarse_.prepare(KernelPart::far, coarse_nodes, kCoarseness * step, team);
+    far_convolution_.prepare(KernelPart::far, coarse_nodes, kCoarseness * step, coarse_, team);
     // A line of coarsen() with its zeros, or one of add_far_potential().
     line_size_ = fine_.stride() + 8 * kCoarseness;
     lines_.resize(
@@ -205,14 +227,19 @@ void FftRepulsion<Real, Dims>::charge(const MapView<Real>& map, Communicator& pr
   is_full_.resize(strips);
   if (processes.size() > 1) {
     const Size nodes[2] = {fine_.nodes(0), fine_.nodes(1)};
-    shared_.send_points(geometry_, nodes, map.points, map.count, processes, team);
+    if (in_blocks_) {
+      shared_.divide(nodes, block_convolution_.blocks());
+    } else {
+      shared_.divide(nodes);
+    }
+    shared_.send_points(geometry_, map.points, map.count, processes, team);
     const ChargingPoints<Real> charging = shared_.points();
     sort_into_strips(charging.points, charging.count, team);
     for (std::size_t strip = 0; strip < strips; ++strip) {
       is_full_[strip] = shared_.points_in(static_cast<Size>(strip)) > kPointsPerSum;
     }
     spread(charging, team);
-    shared_.gather_tiles(fine_, processes, team);
+    shared_.exchange_tiles(fine_, processes, team);
     return;
   }
   part_ends_.clear();
@@ -333,39 +360,113 @@ void FftRepulsion<Real, Dims>::spread_in_parts(const ChargingPoints<Real>& charg
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::convolve(ThreadTeam& team) {
+void FftRepulsion<Real, Dims>::convolve(Communicator& processes, ThreadTeam& team) {
   const Step step("repulsive: transform");
-  GridConvolution<Real>* const grids[] = {&fine_, &coarse_};
+  using Task = typename GridConvolution<Real>::Task;
+  const Task fine = {&convolution_, &fine_};
+  const Task coarse = {&far_convolution_, &coarse_};
   if (has_coarse_) {
-    coarsen(team);
+    coarsen(processes, team);
   }
-  GridConvolution<Real>::run(std::span(grids, has_coarse_ ? 2 : 1), team);
-  if (has_coarse_) {
+  if (in_blocks_) {
+    GridConvolution<Real>::run(std::span(&coarse, 1), team);
+    convolve_blocks(processes, team);
+  } else if (has_coarse_) {
+    const Task both[] = {fine, coarse};
+    GridConvolution<Real>::run(both, team);
     add_far_potential(team);
+  } else {
+    GridConvolution<Real>::run(std::span(&fine, 1), team);
   }
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::coarsen(ThreadTeam& team) {
-  const GridKernels<Real>& kernel = grid_kernels_;
-  constexpr Size kZeros = 3 * kCoarseness; // before a line
-  team.for_chunks(coarse_.nodes(0), [&](Size x, int worker) {
-    Real* line = lines_.data() + worker * line_size_;
-    std::fill_n(line, line_size_, Real(0));
-    const Real* columns[4 * kCoarseness];
-    Real weights[4 * kCoarseness];
-    int count = 0;
-    for (Size i = 3; i < 4 * kCoarseness; ++i) {
-      const Size from = kCoarseness * (x - 3) + i;
-      if (from >= 0 && from < fine_.nodes(0)) {
-        columns[count] = fine_.column(from);
-        weights[count++] = TwoScale<Real>::kWeights[i];
-      }
+void FftRepulsion<Real, Dims>::coarsen(Communicator& processes, ThreadTeam& team) {
+  coarse_.clear(team); // the transform reads whole vectors
+  const auto line = [&](int worker) { return lines_.data() + worker * line_size_; };
+  if (!in_blocks_ || processes.size() == 1) {
+    team.for_chunks(coarse_.nodes(0), [&](Size x, int worker) {
+      coarsen_column(x, {0, coarse_.nodes(1)}, line(worker));
+    });
+    return;
+  }
+  const GridBlocks& blocks = block_convolution_.blocks();
+  const std::vector<Size> own = shared_.blocks().coarsened_by(processes.rank());
+  team.for_chunks(static_cast<Size>(own.size()), [&](Size i, int worker) {
+    const Rows columns = blocks.coarse_columns_of(own[acctsne::at(i)], coarse_.nodes(0));
+    for (Size x = columns.begin; x < columns.end; ++x) {
+      coarsen_column(x, blocks.coarse_rows_of(own[acctsne::at(i)], coarse_.nodes(1)), line(worker));
     }
-    kernel.add_lines(columns, weights, count, fine_.stride(), line + kZeros);
-    std::fill_n(coarse_.column(x), coarse_.stride(), Real(0)); // the transform reads whole vectors
-    kernel.coarsen_line(line + kZeros, coarse_.nodes(1), coarse_.column(x));
   });
+  shared_.blocks().gather_coarse(coarse_, processes);
+}
+
+// Some rows of a column of the coarse grid. `line` has room for the fine nodes that they are made
+// of.
+template <typename Real, int Dims>
+void FftRepulsion<Real, Dims>::coarsen_column(Size x, Rows rows, Real* line) {
+  const Real* columns[4 * kCoarseness];
+  Real weights[4 * kCoarseness];
+  const Size first = kCoarseness * (rows.begin - 3); // of the line's nodes
+  const Size begin = std::max<Size>(first, 0);
+  const Size end = std::min(kCoarseness * rows.end, fine_.nodes(1));
+  int count = 0;
+  for (Size i = 3; i < 4 * kCoarseness; ++i) {
+    const Size from = kCoarseness * (x - 3) + i;
+    if (from >= 0 && from < fine_.nodes(0)) {
+      columns[count] = fine_.column(from) + begin;
+      weights[count++] = TwoScale<Real>::kWeights[i];
+    }
+  }
+  std::fill_n(line, line_size_, Real(0));
+  const Size length = chunk_count(end - begin, grid_kernels_.lanes) * grid_kernels_.lanes;
+  grid_kernels_.add_lines(columns, weights, count, length, line + begin - first);
+  grid_kernels_.coarsen_line(line + 3 * kCoarseness, rows.end - rows.begin,
+                             coarse_.column(x) + rows.begin);
+}
+
+// The near potential of blocks, and the far one added while they are in caches.
+template <typename Real, int Dims>
+void FftRepulsion<Real, Dims>::convolve_blocks(Communicator& processes, ThreadTeam& team) {
+  const GridBlocks& blocks = block_convolution_.blocks();
+  std::vector<Size> own;
+  if (processes.size() > 1) {
+    own = shared_.blocks().needed_by(processes.rank());
+  } else {
+    own.resize(acctsne::at(blocks.total()));
+    std::iota(own.begin(), own.end(), Size{0});
+  }
+  team.for_chunks(static_cast<Size>(own.size()), [&](Size i, int worker) {
+    block_convolution_.run(fine_, own[acctsne::at(i)], potential_, worker);
+    add_far_potential(own[acctsne::at(i)], block_lines_.data() + worker * block_lines_size(blocks));
+  });
+  std::swap(fine_, potential_);
+}
+
+template <typename Real, int Dims>
+void FftRepulsion<Real, Dims>::add_far_potential(Size block, Real* lines) {
+  const GridBlocks& blocks = block_convolution_.blocks();
+  const Rows columns = blocks.columns_of(block);
+  const Rows rows = blocks.rows_of(block);
+  const Size first = columns.begin / kCoarseness;
+  const Size end = std::min(columns.end / kCoarseness + 3, coarse_.nodes(0));
+  // Beyond the grid, nodes are not wanted.
+  const Size fours =
+      std::min(rows.end / kCoarseness, coarse_.nodes(1) - 3) - rows.begin / kCoarseness;
+  for (Size x = first; x < end; ++x) {
+    Real* line = lines + (x - first) * blocks.side;
+    grid_kernels_.refine_line(coarse_.column(x) + rows.begin / kCoarseness, fours, line);
+    std::fill(line + fours * kCoarseness, line + blocks.side, Real(0));
+  }
+  for (Size x = columns.begin; x < std::min(columns.end, fine_.nodes(0)); ++x) {
+    const Real* around[4];
+    Real weights[4];
+    for (Size i = 0; i < 4; ++i) {
+      around[i] = lines + (x / kCoarseness + 3 - i - first) * blocks.side;
+      weights[i] = TwoScale<Real>::kWeights[kCoarseness * i + x % kCoarseness];
+    }
+    grid_kernels_.add_lines(around, weights, 4, blocks.side, potential_.column(x) + rows.begin);
+  }
 }
 
 template <typename Real, int Dims>

@@ -3,7 +3,9 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "forces/block_convolution.hpp"
 #include "forces/convolution.hpp"
+#include "forces/grid.hpp"
 #include "forces/repulsive.hpp"
 #include "forces/shared_charges.hpp"
 #include "kernels/grid.hpp"
@@ -57,20 +59,31 @@ private:
   void sort_into_strips(const Real* points, Size count, ThreadTeam& team);
   void spread(const ChargingPoints<Real>& charging, ThreadTeam& team);
   void spread_in_parts(const ChargingPoints<Real>& charging, Size parity, ThreadTeam& team);
-  void convolve(ThreadTeam& team);
-  void coarsen(ThreadTeam& team);
+  void convolve(Communicator& processes, ThreadTeam& team);
+  void coarsen(Communicator& processes, ThreadTeam& team);
+  void coarsen_column(Size x, Rows rows, Real* line);
+  void convolve_blocks(Communicator& processes, ThreadTeam& team);
   void add_far_potential(ThreadTeam& team);
-  double missing_potential() const { return has_coarse_ ? coarse_.shift() : fine_.shift(); }
+  void add_far_potential(Size block, Real* lines);
+  double missing_potential() const {
+    return (has_coarse_ ? far_convolution_ : convolution_).kernel().shift();
+  }
 
   double step_;
   const GridKernels<Real>& grid_kernels_;
   GridKernel kernel_;
   GridGeometry<Real> geometry_{};
-  GridConvolution<Real> fine_; // of the whole kernel, or of its near part
+  Grid<Real> fine_;
+  GridConvolution<Real> convolution_; // with the whole kernel, or with its near part
   bool has_coarse_ = false;
-  GridConvolution<Real> coarse_; // of its far part
-  std::vector<Real> lines_;      // between the two: coarse along x, fine along y
+  Grid<Real> coarse_;
+  GridConvolution<Real> far_convolution_;
+  std::vector<Real> lines_; // between the two grids: coarse along x, fine along y
   Size line_size_ = 0;
+  bool in_blocks_ = false; // then the near part is convolved with by
+  BlockConvolution<Real> block_convolution_;
+  Grid<Real> potential_;                  // of its blocks, as fine_ has what they are made of
+  std::vector<Real> block_lines_;         // of the threads: as lines_
   GridGeometry<Real> outside_geometry_{}; // without the parts that take off a point's own charge
 
   Size count_ = 0; // of the points of the last potential

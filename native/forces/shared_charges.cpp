@@ -11,18 +11,17 @@
 // 3. Exchanged: the positions of points that reach into others' tiles. What arrives is in the order
 //    of processes, and so in that of numbers.
 // 4. After the charging. Exchanged: which segments of charged tiles have charges, then these
-//    segments; the others are empty everywhere.
+//    segments; the others are empty everywhere. Of a wide grid, which is convolved in blocks, a
+//    process gets what those of its points take (forces/shared_blocks.hpp).
 #include "forces/shared_charges.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <numeric>
 
 namespace acctsne {
 namespace {
-
-// Few enough that their counts are a small part of what is exchanged.
-constexpr Size kMostTilesInStrip = 32;
 
 constexpr Size kBitsOfWord = 64;
 
@@ -38,11 +37,17 @@ Rows parts_of(Rows rows) {
 
 } // namespace
 
-GridTiles::GridTiles(const Size (&grid_nodes)[2])
-    : nodes{grid_nodes[0], grid_nodes[1]}, strips(chunk_count(nodes[0], kStripColumns)),
-      rows(static_cast<Size>(std::bit_ceil(static_cast<std::size_t>(
-          std::max(kStripColumns, chunk_count(nodes[1], kMostTilesInStrip)))))) {
-  a_strip = chunk_count(nodes[1], rows);
+template <typename Real, int Dims>
+void SharedCharges<Real, Dims>::divide(const Size (&nodes)[2]) {
+  tiles_ = GridTiles(nodes);
+  in_blocks_ = false;
+}
+
+template <typename Real, int Dims>
+void SharedCharges<Real, Dims>::divide(const Size (&nodes)[2], const GridBlocks& blocks) {
+  tiles_ = GridTiles(nodes);
+  in_blocks_ = true;
+  blocks_.divide(blocks);
 }
 
 // Calls body(tile) for the one to four tiles of a name, the one of the first node first.
@@ -99,13 +104,14 @@ void SharedCharges<Real, Dims>::for_runs(Rows own, Size begin, Size end, Body&& 
 }
 
 template <typename Real, int Dims>
-void SharedCharges<Real, Dims>::send_points(const GridGeometry<Real>& geometry,
-                                            const Size (&nodes)[2], const Real* points, Size count,
-                                            Communicator& processes, ThreadTeam& team) {
+void SharedCharges<Real, Dims>::send_points(const GridGeometry<Real>& geometry, const Real* points,
+                                            Size count, Communicator& processes, ThreadTeam& team) {
   const Rows own = rows_of(processes, count);
-  tiles_ = GridTiles(nodes);
   count_points(geometry, points, own, processes, team);
   choose_owners(processes.size());
+  if (in_blocks_) {
+    blocks_.assign(tiles_, counts_, processes.size());
+  }
 
   // How many go where, by block.
   const auto everyone = static_cast<Size>(processes.size());
@@ -251,8 +257,7 @@ void SharedCharges<Real, Dims>::choose_owners(int processes) {
 // Calls body(index, nodes of the grid, how many) for the segments of a tile.
 template <typename Real, int Dims>
 template <typename Body>
-void SharedCharges<Real, Dims>::for_segments(GridConvolution<Real>& grid, Size tile,
-                                             Body&& body) const {
+void SharedCharges<Real, Dims>::for_segments(Grid<Real>& grid, Size tile, Body&& body) const {
   const Rows rows = tiles_.rows_of(tile);
   const Rows columns = tiles_.columns_of(tile);
   Size index = 0;
@@ -263,75 +268,122 @@ void SharedCharges<Real, Dims>::for_segments(GridConvolution<Real>& grid, Size t
   }
 }
 
+// Calls body(nodes of the grid, the same in a shipment, how many) for what is charged of its tiles.
 template <typename Real, int Dims>
-void SharedCharges<Real, Dims>::gather_tiles(GridConvolution<Real>& grid, Communicator& processes,
-                                             ThreadTeam& team) {
-  // Tiles by owner, with a bit for each segment, those of a tile in words of their own.
-  const Size words = chunk_count(kStripColumns * tiles_.rows / kSegmentNodes, kBitsOfWord);
-  by_owner_.clear();
-  std::vector<Size> tile_ends;
-  std::vector<Size> ends;
-  for (int rank = 0; rank < processes.size(); ++rank) {
-    for (Size tile = 0; tile < tiles_.count(); ++tile) {
-      if (owners_[at(tile)] == rank) {
-        by_owner_.push_back(tile);
-      }
-    }
-    tile_ends.push_back(static_cast<Size>(by_owner_.size()));
-    ends.push_back(tile_ends.back() * words * Size{sizeof(std::uint64_t)});
-  }
-  const int self = processes.rank();
-  const Rows mine = {self > 0 ? tile_ends[at(self - 1)] : 0, tile_ends[at(self)]};
-  const Size tiles = tile_ends.back();
-  charged_.assign(at(tiles * words), 0);
-  team.for_chunks(mine.end - mine.begin, [&](Size chunk, int) {
-    const Size place = mine.begin + chunk;
-    std::uint64_t* charged = charged_.data() + place * words;
-    for_segments(grid, by_owner_[at(place)], [&](Size index, const Real* nodes, Size count) {
-      const bool any = std::any_of(nodes, nodes + count, [](Real charge) { return charge != 0; });
-      charged[index / kBitsOfWord] |= std::uint64_t{any} << index % kBitsOfWord;
-    });
-  });
-  processes.gather(reinterpret_cast<std::byte*>(charged_.data()), ends);
-
-  // Where the charges of each tile begin. A segment at the grid's border has room for a whole one.
-  starts_.resize(at(tiles + 1));
-  starts_[0] = 0;
-  for (Size place = 0; place < tiles; ++place) {
-    Size segments = 0;
-    for (Size word = 0; word < words; ++word) {
-      segments += std::popcount(charged_[at(place * words + word)]);
-    }
-    starts_[at(place + 1)] = starts_[at(place)] + segments * kSegmentNodes;
-  }
-  for (int rank = 0; rank < processes.size(); ++rank) {
-    ends[at(rank)] = starts_[at(tile_ends[at(rank)])] * Size{sizeof(Real)};
-  }
-  charges_.resize(at(starts_.back()));
-  // Calls body(nodes of the grid, the same in charges_, how many) for what is charged of a tile.
-  const auto for_charged = [&](Size place, auto&& body) {
-    const std::uint64_t* charged = charged_.data() + place * words;
-    Real* charges = charges_.data() + starts_[at(place)];
-    for_segments(grid, by_owner_[at(place)], [&](Size index, Real* nodes, Size count) {
+template <typename Body>
+void SharedCharges<Real, Dims>::for_charged(Grid<Real>& grid, Shipment& shipment, ThreadTeam& team,
+                                            Body&& body) const {
+  const auto tiles = static_cast<Size>(shipment.tiles.size());
+  const Size words = words_of_tile();
+  team.for_chunks(tiles, [&](Size place, int) {
+    const std::uint64_t* charged = shipment.charged.data() + place * words;
+    Real* charges = shipment.charges.data() + shipment.starts[at(place)];
+    for_segments(grid, shipment.tiles[at(place)], [&](Size index, Real* nodes, Size count) {
       if ((charged[index / kBitsOfWord] >> index % kBitsOfWord & 1) != 0) {
         body(nodes, charges, count);
         charges += kSegmentNodes;
       }
     });
+  });
+}
+
+template <typename Real, int Dims>
+Size SharedCharges<Real, Dims>::words_of_tile() const {
+  return chunk_count(kStripColumns * tiles_.rows / kSegmentNodes, kBitsOfWord);
+}
+
+// Own tiles that others need, and others' that this process needs.
+template <typename Real, int Dims>
+void SharedCharges<Real, Dims>::list_tiles(const Communicator& processes) {
+  const int self = processes.rank();
+  const auto needs = [&](int process, Size tile) {
+    return !in_blocks_ || blocks_.needs(process, tiles_, tile);
   };
-  team.for_chunks(mine.end - mine.begin, [&](Size chunk, int) {
-    for_charged(mine.begin + chunk, [](const Real* nodes, Real* charges, Size count) {
-      std::copy_n(nodes, count, charges);
+  of_owners_.resize(at(processes.size()));
+  for (std::vector<Size>& tiles : of_owners_) {
+    tiles.clear();
+  }
+  for (Size tile = 0; tile < tiles_.count(); ++tile) {
+    if (owners_[at(tile)] != kNobody) {
+      of_owners_[at(owners_[at(tile)])].push_back(tile);
+    }
+  }
+  leaving_tiles_.clear();
+  arriving_tiles_.clear();
+  for (int process = 0; process < processes.size(); ++process) {
+    if (process != self) {
+      std::ranges::copy_if(of_owners_[at(self)], std::back_inserter(leaving_tiles_.tiles),
+                           [&](Size tile) { return needs(process, tile); });
+      std::ranges::copy_if(of_owners_[at(process)], std::back_inserter(arriving_tiles_.tiles),
+                           [&](Size tile) { return needs(self, tile); });
+    }
+    leaving_tiles_.tile_ends.push_back(static_cast<Size>(leaving_tiles_.tiles.size()));
+    arriving_tiles_.tile_ends.push_back(static_cast<Size>(arriving_tiles_.tiles.size()));
+  }
+}
+
+template <typename Real, int Dims>
+void SharedCharges<Real, Dims>::exchange_tiles(Grid<Real>& grid, Communicator& processes,
+                                               ThreadTeam& team) {
+  list_tiles(processes);
+  const Size words = words_of_tile();
+  Shipment& leaving = leaving_tiles_;
+  Shipment& arriving = arriving_tiles_;
+  leaving.charged.assign(leaving.tiles.size() * at(words), 0);
+  team.for_chunks(static_cast<Size>(leaving.tiles.size()), [&](Size place, int) {
+    std::uint64_t* charged = leaving.charged.data() + place * words;
+    for_segments(grid, leaving.tiles[at(place)], [&](Size index, const Real* nodes, Size count) {
+      const bool any = std::any_of(nodes, nodes + count, [](Real charge) { return charge != 0; });
+      charged[index / kBitsOfWord] |= std::uint64_t{any} << index % kBitsOfWord;
     });
   });
-  processes.gather(reinterpret_cast<std::byte*>(charges_.data()), ends);
-  team.for_chunks(tiles, [&](Size place, int) {
-    if (place < mine.begin || place >= mine.end) {
-      for_charged(place, [](Real* nodes, const Real* charges, Size count) {
-        std::copy_n(charges, count, nodes);
-      });
+  arriving.charged.resize(arriving.tiles.size() * at(words));
+  const auto exchange = [&](const auto& sent, auto& received, auto&& end_of) {
+    std::vector<Size> sent_ends;
+    std::vector<Size> received_ends;
+    for (int process = 0; process < processes.size(); ++process) {
+      sent_ends.push_back(end_of(leaving, process) * Size{sizeof(sent[0])});
+      received_ends.push_back(end_of(arriving, process) * Size{sizeof(sent[0])});
     }
+    processes.exchange(reinterpret_cast<const std::byte*>(sent.data()), sent_ends,
+                       reinterpret_cast<std::byte*>(received.data()), received_ends);
+  };
+  exchange(leaving.charged, arriving.charged, [words](const Shipment& shipment, int process) {
+    return shipment.tile_ends[at(process)] * words;
   });
+
+  leaving.make_room(words);
+  arriving.make_room(words);
+  for_charged(grid, leaving, team, [](const Real* nodes, Real* charges, Size count) {
+    std::copy_n(nodes, count, charges);
+  });
+  exchange(leaving.charges, arriving.charges, [](const Shipment& shipment, int process) {
+    return shipment.starts[at(shipment.tile_ends[at(process)])];
+  });
+  for_charged(grid, arriving, team, [](Real* nodes, const Real* charges, Size count) {
+    std::copy_n(charges, count, nodes);
+  });
+}
+
+template <typename Real, int Dims>
+void SharedCharges<Real, Dims>::Shipment::clear() {
+  tiles.clear();
+  tile_ends.clear();
+}
+
+template <typename Real, int Dims>
+void SharedCharges<Real, Dims>::Shipment::make_room(Size words) {
+  starts.resize(tiles.size() + 1);
+  starts[0] = 0;
+  for (std::size_t place = 0; place < tiles.size(); ++place) {
+    Size segments = 0;
+    for (std::size_t word = place * at(words); word < (place + 1) * at(words); ++word) {
+      segments += std::popcount(charged[word]);
+    }
+    // One that the grid's border cuts has room for a whole one.
+    starts[place + 1] = starts[place] + segments * kSegmentNodes;
+  }
+  charges.resize(at(starts.back()));
 }
 
 template class SharedCharges<float, 1>;

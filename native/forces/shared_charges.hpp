@@ -5,17 +5,15 @@
 #include "acctsne/communicator.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
-#include "forces/convolution.hpp"
+#include "forces/grid.hpp"
+#include "forces/grid_tiles.hpp"
+#include "forces/shared_blocks.hpp"
 #include "kernels/grid.hpp"
 
 #include <span>
 #include <vector>
 
 namespace acctsne {
-
-// Columns of a strip, a power of two. At least 4, so that a point's four columns are in two strips
-// at most.
-inline constexpr Size kStripColumns = 8;
 
 // Nodes of a column that are sent together or, if none has a charge, not at all. Half of them would
 // save 4 % of the charges of a map of a million points.
@@ -34,40 +32,18 @@ struct ChargingPoints {
   std::span<const Size> part_ends; // of each kPointsPerSum numbers, where their points end
 };
 
-// The tiles of a grid: strips of columns, cut along y.
-struct GridTiles {
-  Size nodes[2] = {};
-  Size strips = 0;
-  Size a_strip = 0; // how many a strip has
-  Size rows = 0;    // of a tile, a power of two
-
-  GridTiles() = default;
-  explicit GridTiles(const Size (&grid_nodes)[2]);
-
-  Size count() const { return strips * a_strip; }
-  // What a tile has of the grid, which ends within the last ones.
-  Rows columns_of(Size tile) const {
-    const Size first = tile / a_strip * kStripColumns;
-    return {first, first + kStripColumns < nodes[0] ? first + kStripColumns : nodes[0]};
-  }
-  Rows rows_of(Size tile) const {
-    const Size first = tile % a_strip * rows;
-    return {first, first + rows < nodes[1] ? first + rows : nodes[1]};
-  }
-  Size nodes_of(Size tile) const {
-    const Rows x = columns_of(tile);
-    const Rows y = rows_of(tile);
-    return (x.end - x.begin) * (y.end - y.begin);
-  }
-};
-
 template <typename Real, int Dims>
 class SharedCharges {
 public:
-  // Decides who charges which tiles of a grid of so many nodes, and sends points there. `points`
-  // are all of `count`, of which own ones are read.
-  void send_points(const GridGeometry<Real>& geometry, const Size (&nodes)[2], const Real* points,
-                   Size count, Communicator& processes, ThreadTeam& team);
+  // For a grid of so many nodes, of which every process needs the whole, or what some of its
+  // blocks take.
+  void divide(const Size (&nodes)[2]);
+  void divide(const Size (&nodes)[2], const GridBlocks& blocks);
+
+  // Decides who charges which tiles, and sends points there. `points` are all of `count`, of which
+  // own ones are read.
+  void send_points(const GridGeometry<Real>& geometry, const Real* points, Size count,
+                   Communicator& processes, ThreadTeam& team);
 
   // Those that reach into tiles of this process.
   ChargingPoints<Real> points() const {
@@ -76,8 +52,12 @@ public:
   // Points of all processes whose first column is in a strip.
   Size points_in(Size strip) const { return in_strips_[static_cast<std::size_t>(strip)]; }
 
-  // Completes a grid that was charged with points() by the other processes' tiles.
-  void gather_tiles(GridConvolution<Real>& grid, Communicator& processes, ThreadTeam& team);
+  // Completes a grid that was charged with points() by what this process needs of the others'
+  // tiles.
+  void exchange_tiles(Grid<Real>& grid, Communicator& processes, ThreadTeam& team);
+
+  // Of the last points: which blocks each process needs.
+  const SharedBlocks& blocks() const { return blocks_; }
 
 private:
   static constexpr std::int32_t kNobody = -1;
@@ -93,9 +73,28 @@ private:
   template <typename Body>
   void for_runs(Rows own, Size begin, Size end, Body&& body) const;
   template <typename Body>
-  void for_segments(GridConvolution<Real>& grid, Size tile, Body&& body) const;
+  void for_segments(Grid<Real>& grid, Size tile, Body&& body) const;
+
+  // Tiles on their way, by process.
+  struct Shipment {
+    std::vector<Size> tiles;
+    std::vector<Size> tile_ends;        // of each process
+    std::vector<std::uint64_t> charged; // a bit for each segment, those of a tile in its own words
+    std::vector<Size> starts;           // of each tile, in charges
+    std::vector<Real> charges;          // of the segments with charges
+
+    void clear();
+    // From what is charged of the tiles, so many words of each: where they start.
+    void make_room(Size words);
+  };
+  Size words_of_tile() const;
+  void list_tiles(const Communicator& processes);
+  template <typename Body>
+  void for_charged(Grid<Real>& grid, Shipment& shipment, ThreadTeam& team, Body&& body) const;
 
   GridTiles tiles_;
+  bool in_blocks_ = false;
+  SharedBlocks blocks_;
   std::vector<std::uint32_t> names_;      // of the tiles that own points reach into
   std::vector<std::uint32_t> of_workers_; // counts of own points by name
   std::vector<std::uint32_t> counts_;     // of each process, by tile and then by strip
@@ -106,10 +105,9 @@ private:
   std::vector<Real> leaving_;
   std::vector<Real> arrived_;
   std::vector<Size> part_ends_;
-  std::vector<Size> by_owner_;         // tiles that have an owner
-  std::vector<std::uint64_t> charged_; // of these tiles: a bit for each segment
-  std::vector<Size> starts_;           // of these tiles, in charges_
-  std::vector<Real> charges_;          // of all segments with charges
+  std::vector<std::vector<Size>> of_owners_; // tiles
+  Shipment leaving_tiles_;
+  Shipment arriving_tiles_;
 };
 
 } // namespace acctsne

@@ -1,5 +1,7 @@
 // The grid's Fourier transforms against sums over all frequencies, and its forces against all
 // pairs.
+#include "forces/block_convolution.hpp"
+#include "forces/convolution.hpp"
 #include "forces/fft_plan.hpp"
 #include "forces/repulsive.hpp"
 #include "forces/repulsive_exact.hpp"
@@ -41,6 +43,16 @@ Forces<Real> all_pairs(const std::vector<Real>& points) {
   Forces<Real> result{std::vector<Real>(points.size())};
   result.z = repulsion.forces(map_of<Dims>(points).map(), result.force.data(), team);
   return result;
+}
+
+// Clusters as they are, far from each other: a map whose grid is convolved in blocks.
+template <typename Real>
+std::vector<Real> wide(std::vector<Real> map) {
+  for (Real& value : map) {
+    value += Real(400) * std::round(value / Real(25));
+    value /= Real(3);
+  }
+  return map;
 }
 
 template <typename Real>
@@ -258,6 +270,67 @@ TEST(lines_go_to_the_coarse_grid_and_back) {
   });
 }
 
+// Charges in a few places, so that some blocks have none, and some of those have them close by.
+TEST(blocks_are_convolved_as_the_whole_grid_is) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      ThreadTeam team(2);
+      constexpr double kStep = 0.4;
+      constexpr Size kNodes[2] = {701, 402};
+      const GridBlocks blocks(kNodes, kStep);
+      CHECK(blocks.count[0] > 2 && blocks.count[1] > 1);
+      const GridKernel kernel(1);
+      GridConvolution<Real> whole(kernel);
+      BlockConvolution<Real> by_block(kernel);
+      Grid<Real> expected;
+      Grid<Real> charges;
+      Grid<Real> found;
+      whole.prepare(KernelPart::near, kNodes, kStep, expected, team);
+      by_block.prepare(blocks, kNodes, kStep, charges, found, team);
+      expected.clear(team);
+      charges.clear(team);
+      const std::pair<Size, Size> nodes[] = {{0, 0},     {1, 401},
+                                             {700, 0},   {blocks.side, blocks.side},
+                                             {700, 401}, {blocks.side - 1, blocks.side + 40}};
+      for (const auto& [x, y] : nodes) {
+        charges.column(x)[y] = expected.column(x)[y] = static_cast<Real>(1 + x % 3);
+      }
+      const typename GridConvolution<Real>::Task task = {&whole, &expected};
+      GridConvolution<Real>::run(std::span(&task, 1), team);
+      double largest = 0;
+      double error = 0;
+      for (Size block = 0; block < blocks.total(); ++block) {
+        by_block.run(charges, block, found, static_cast<int>(block % 2));
+      }
+      for (Size x = 0; x < kNodes[0]; ++x) {
+        for (Size y = 0; y < kNodes[1]; ++y) {
+          const auto value = static_cast<double>(expected.column(x)[y]);
+          largest = std::max(largest, std::abs(value));
+          error = std::max(error, std::abs(static_cast<double>(found.column(x)[y]) - value));
+        }
+      }
+      CHECK(largest > 0.5);
+      // Beyond rounding, what the spline's inverse has of the near part beyond its reach.
+      CHECK(error < largest * std::max(20 * static_cast<double>(kEpsilon<Real>), 1e-7));
+    });
+  });
+}
+
+TEST(forces_of_maps_in_blocks_meet_the_error) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
+        const check::Scope scope(name_of(cloud));
+        const std::vector<Real> map = wide(make_cloud<Real>(cloud, 3000, 2));
+        const Forces<Real> exact = all_pairs<Real, 2>(map);
+        const Forces<Real> found = on_grid<Real, 2>(map, grid_step_for_error(0.02));
+        CHECK(relative_error(found, exact) < 0.02);
+        CHECK_NEAR(found.z / exact.z, 1, 0.002);
+      }
+    });
+  });
+}
+
 // What the far part adds to the error must follow the step too.
 TEST(forces_of_wide_maps_become_as_accurate_as_asked) {
   for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
@@ -350,12 +423,14 @@ TEST(millions_of_points_in_a_few_cells_are_summed_without_loss) {
 
 TEST(same_bytes_at_any_thread_count) {
   for_reals([]<typename Real>() {
-    const std::vector<Real> map = make_cloud<Real>(Cloud::clustered, 9001, 2);
-    const Forces<Real> one = on_grid<Real, 2>(map, 0.4, 1);
-    for (const int threads : kThreadCounts) {
-      const Forces<Real> many = on_grid<Real, 2>(map, 0.4, threads);
-      CHECK(same_bytes(many.force, one.force));
-      CHECK_EQUAL(many.z, one.z);
+    const std::vector<Real> narrow = make_cloud<Real>(Cloud::clustered, 9001, 2);
+    for (const std::vector<Real>& map : {narrow, wide(narrow)}) {
+      const Forces<Real> one = on_grid<Real, 2>(map, 0.4, 1);
+      for (const int threads : kThreadCounts) {
+        const Forces<Real> many = on_grid<Real, 2>(map, 0.4, threads);
+        CHECK(same_bytes(many.force, one.force));
+        CHECK_EQUAL(many.z, one.z);
+      }
     }
   });
 }
@@ -363,7 +438,7 @@ TEST(same_bytes_at_any_thread_count) {
 TEST(one_object_serves_maps_that_grow_and_shrink) {
   ThreadTeam team(2);
   FftRepulsion<float, 2> repulsion(0.4);
-  for (const float scale : {1.0f, 3.0f, 0.01f, 2.0f}) {
+  for (const float scale : {1.0f, 5.0f, 0.01f, 2.0f, 6.0f}) {
     std::vector<float> map = make_cloud<float>(Cloud::uniform, 1500, 2);
     for (float& value : map) {
       value *= scale;

@@ -1,5 +1,6 @@
 // What processes send each other in an iteration: the same bits as from one that has all points,
 // and as many bytes as the lists say.
+#include "forces/grid_blocks.hpp"
 #include "forces/halo.hpp"
 #include "forces/repulsive_fft.hpp"
 #include "forces/shared_charges.hpp"
@@ -66,6 +67,34 @@ Size total(const SentBytes& sent) {
   return sent.relabel + sent.halo + sent.charges + sent.positions + sent.sums;
 }
 
+// Makes the maps here so wide that their grids are convolved in blocks.
+constexpr int kWide = 6;
+
+bool overlap(Rows a, Rows b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+// For each process and block of a wide grid: whether the process needs the block's potential,
+// because its points reach into a tile that has nodes in the block or not further than 12 from it.
+std::vector<std::vector<Size>> points_of_blocks(const GridBlocks& blocks, const GridTiles& tiles,
+                                                const std::vector<std::vector<Size>>& counts) {
+  std::vector<std::vector<Size>> points;
+  for (Size block = 0; block < blocks.total(); ++block) {
+    const Rows x = blocks.columns_of(block);
+    const Rows y = blocks.rows_of(block);
+    std::vector<Size>& of_block = points.emplace_back(counts[0].size());
+    for (Size tile = 0; tile < tiles.count(); ++tile) {
+      if (overlap(tiles.columns_of(tile), {x.begin - 12, x.end + 12}) &&
+          overlap(tiles.rows_of(tile), {y.begin - 12, y.end + 12})) {
+        for (std::size_t process = 0; process < of_block.size(); ++process) {
+          of_block[process] += counts[at(tile)][process];
+        }
+      }
+    }
+  }
+  return points;
+}
+
 // Bytes that each of the processes has to send for one grid of these points, by plain counting.
 std::vector<Size> charges_sent(const std::vector<float>& points, int processes) {
   const Size count = static_cast<Size>(points.size()) / kDims;
@@ -101,9 +130,42 @@ std::vector<Size> charges_sent(const std::vector<float>& points, int processes) 
   for (Size tile = 0; tile < tiles.count(); ++tile) {
     const std::vector<Size>& theirs = counts[at(tile)];
     charging[at(tile)] = at(std::ranges::max_element(theirs) - theirs.begin());
-    if (std::ranges::max(theirs) > 0) {
+  }
+  const GridBlocks blocks(nodes, grid_step_for_error(0.02));
+  const bool in_blocks = std::min(blocks.count[0], blocks.count[1]) >= 6;
+  const std::vector<std::vector<Size>> points_of = points_of_blocks(blocks, tiles, counts);
+  // To how many processes a tile is sent.
+  const auto receivers = [&](Size tile) {
+    Size receiving = processes - 1;
+    for (std::size_t process = 0; in_blocks && process < at(processes); ++process) {
+      bool needs = false;
+      for (Size block = 0; block < blocks.total(); ++block) {
+        const Rows x = blocks.columns_of(block);
+        const Rows y = blocks.rows_of(block);
+        needs =
+            needs ||
+            (points_of[at(block)][process] > 0 &&
+             overlap(tiles.columns_of(tile), {x.begin - blocks.margin, x.end + blocks.margin}) &&
+             overlap(tiles.rows_of(tile), {y.begin - blocks.margin, y.end + blocks.margin}));
+      }
+      receiving -= process != charging[at(tile)] && !needs ? 1 : 0;
+    }
+    return receiving;
+  };
+  for (Size tile = 0; tile < tiles.count(); ++tile) {
+    if (std::ranges::max(counts[at(tile)]) > 0) {
       const Size segments = kStripColumns * tiles.rows / kSegmentNodes;
-      bytes[charging[at(tile)]] += (processes - 1) * chunk_count(segments, 64) * 8;
+      bytes[charging[at(tile)]] += receivers(tile) * chunk_count(segments, 64) * 8;
+    }
+  }
+  const Size coarse_nodes[2] = {chunk_count(nodes[0], 4) + 3, chunk_count(nodes[1], 4) + 3};
+  for (Size block = 0; in_blocks && block < blocks.total(); ++block) {
+    const std::vector<Size>& theirs = points_of[at(block)];
+    if (std::ranges::max(theirs) > 0) {
+      const Rows x = blocks.coarse_columns_of(block, coarse_nodes[0]);
+      const Rows y = blocks.coarse_rows_of(block, coarse_nodes[1]);
+      bytes[at(std::ranges::max_element(theirs) - theirs.begin())] +=
+          (processes - 1) * (x.end - x.begin) * (y.end - y.begin) * Size{sizeof(float)};
     }
   }
   // Segments with charges, by their column and place in it.
@@ -124,7 +186,7 @@ std::vector<Size> charges_sent(const std::vector<float>& points, int processes) 
   CHECK(static_cast<Size>(segments.size()) * kSegmentNodes < nodes[0] * nodes[1] / 2);
   for (const auto& [x, segment] : segments) {
     const Size tile = x / kStripColumns * tiles.a_strip + segment * kSegmentNodes / tiles.rows;
-    bytes[charging[at(tile)]] += (processes - 1) * kSegmentNodes * Size{sizeof(float)};
+    bytes[charging[at(tile)]] += receivers(tile) * kSegmentNodes * Size{sizeof(float)};
   }
   for (Size i = 0; i < count; ++i) {
     std::set<std::size_t> to;
@@ -145,15 +207,20 @@ std::vector<Size> charges_sent(const std::vector<float>& points, int processes) 
 
 } // namespace
 
-// On a map that has a strip with more points than are summed at once, and on one that has none.
+// On a map that has a strip with more points than are summed at once, on one that has none, and on
+// one so wide that its grid is convolved in blocks.
 TEST(a_grid_needs_to_know_own_points_only) {
   for_reals_in<1, 2>([]<typename Real, int Dims>() {
-    for (const bool full : {true, false}) {
-      const check::Scope scope(full ? "a full strip" : "none");
+    for (const std::string kind : {"a full strip", "none", "wide"}) {
+      const check::Scope scope(kind);
+      const bool full = kind == "a full strip";
       const Size count = (full ? 9 : 4) * kBlockRows + 77;
       std::vector<Real> points = make_cloud<Real>(Cloud::clustered, count, Dims);
       for (Size i = 0; full && i < count; ++i) {
         points[at(i * Dims)] *= i % 20 == 0 ? Real(1) : Real(0.001);
+      }
+      for (Real& value : points) {
+        value *= static_cast<Real>(kind == "wide" ? kWide : 1);
       }
       const Bounds<Real> bounds = map_of<Dims>(points);
       const auto forces = [&](const std::vector<Real>& known, Communicator& processes,
@@ -240,9 +307,8 @@ TEST(processes_number_points_as_one_does) {
   });
 }
 
-TEST(an_iteration_sends_what_the_lists_say) {
+void check_sent_bytes(const std::vector<float>& initial) {
   const Csr<float> P = clustered_joint();
-  const std::vector<float> initial = clustered_map();
   for (const int count : {2, 4}) {
     std::mutex mutex;
     ThreadProcesses(count).run([&](Communicator& process) {
@@ -284,6 +350,18 @@ TEST(an_iteration_sends_what_the_lists_say) {
       CHECK_EQUAL(uncounted, 0);
     });
   }
+}
+
+TEST(an_iteration_sends_what_the_lists_say) {
+  check_sent_bytes(clustered_map());
+}
+
+TEST(an_iteration_sends_what_the_blocks_of_a_wide_map_take) {
+  std::vector<float> map = clustered_map();
+  for (float& value : map) {
+    value *= kWide;
+  }
+  check_sent_bytes(map);
 }
 
 int main() {

@@ -33,9 +33,17 @@ EDGE_BLOCK_ROWS = 256  # for each of which the KL divergence has a number
 POINTS_PER_SUM = 8 * BLOCK_ROWS  # of charges
 STRIP_COLUMNS = 8
 MOST_TILES_IN_STRIP = 32
+SEGMENT_NODES = 8  # of a column, that are sent unless none has a charge
+FEWEST_BLOCKS = 6  # a side of a grid that is convolved in blocks
+COARSENESS = 4  # of the grid for the far part of the kernel
+# Of the default step: nodes of a block's side, of its margin, and around it that its part of the
+# coarse grid is made of.
+BLOCK_SIDE = 192
+BLOCK_MARGIN = 32
+COARSE_REACH = 3 * COARSENESS
 BATCH_POINTS = 64 * 256  # whose surroundings are fetched together in the second round
 RELABELLED_AT = (0, 50, 200, 500)
-SYMMETRISATION_PARTS = 64  # in which edges of the transposed matrix come
+SYMMETRISATION_PARTS = 32  # in which edges of the transposed matrix come
 TRANSPOSED_PARTS = 16  # in which one process transposes them
 RELABELLING_PARTS = 64  # in which rows of P move
 
@@ -48,31 +56,36 @@ class Calibration:
     # A million samples of 20 features by one process with two threads, machine A of
     # docs/performance.md, one run: microseconds of a core and sample.
     neighbors: float = 42.0
-    perplexity: float = 3.0
-    symmetrisation: float = 7.2
-    start: float = 1.0
-    relabelling: float = 0.93  # each time
+    perplexity: float = 0.96
+    symmetrisation: float = 7.0
+    start: float = 0.27
+    relabelling: float = 1.0  # each time
     # The same of an iteration. benchmarks/steps.py has them for a map at its end.
-    attraction: float = 0.089
-    repulsion: float = 0.032  # without the transform
-    update: float = 0.011  # and KL divergence
+    attraction: float = 0.097
+    repulsion: float = 0.025  # without the transform
+    update: float = 0.010  # and KL divergence
     iterations: int = 340  # after which that fit ended by itself
 
     # python benchmarks/methods.py
     node: float = 0.25e-3  # microseconds of a core, times log2 of the nodes transformed
+    block_node: float = 5.0e-3  # of a node in a block, margins included (docs/tuning.md)
 
-    # From the seconds of one process with two threads and two with one in docs/clusters.md, where
-    # all positions were sent: how much more work the same is for several.
-    shared_symmetrisation: float = 2.1
-    shared_relabelling: float = 3.5
+    # From the seconds of one process with two threads and two with one in docs/clusters.md: how
+    # much more work the same is for several, and what charging a grid together adds for each point.
+    shared_symmetrisation: float = 1.9
+    shared_relabelling: float = 3.1
+    shared_charges: float = 0.012
 
     # python benchmarks/processes.py --folder FOLDER --dataset synthetic:1000000x20 --processes 1,4
     process: float = 210e6  # bytes of a process before it has data
-    # Fitted to the bytes that the first of four sent in an iteration (docs/clusters.md).
-    halo: float = 0.19  # points of others, as a part of own ones, for sqrt(ranks) - 1
+    # Fitted to the bytes that four sent in an iteration, in the mean (docs/clusters.md).
+    halo: float = 0.30  # points of others, as a part of own ones, for sqrt(ranks) - 1
     border: float = 0.064  # points that reach into others' tiles, likewise
+    around: float = 1.35  # nodes around own ones, of those around a square of as many
+    # From maps of 100,000 to 4,000,000 samples, which hardly differ in it.
     first_wide: int = 47  # the iteration from which on the map grows
-    nodes: float = 3640.0  # by which it does in each
+    nodes: float = 13.1e3  # of its grid, by which it does in each
+    charged: float = 0.46  # of these nodes
     # Fitted to the memory of the search by each of four, not counted: lists and points that are
     # fetched for each point searched.
     lists: float = 2.5
@@ -338,13 +351,18 @@ def descent(job: Job) -> Stage:
 
 
 def iteration(job: Job, number: int) -> Stage:
-    """Go through one iteration: halo, charges, sums; each process transforms the whole grid."""
+    """Go through one iteration: halo, charges, sums; transform the grid or some blocks of it."""
     c = CALIBRATION
-    nodes = grid_nodes(number)
     work = (c.attraction * job.neighbors / 91 + c.repulsion + c.update) * job.own
-    work += c.node * nodes * log2(nodes)
+    work += c.shared_charges * job.own if job.ranks > 1 else 0
+    nodes = grid_nodes(number)
+    if in_blocks(number):
+        coarse = 4 * nodes / COARSENESS**2  # padded
+        work += c.block_node * needed_nodes(job, number) + c.node * coarse * log2(coarse)
+    else:
+        work += c.node * nodes * log2(nodes)
     sent = halo_bytes(job) + charges_bytes(job, number) + sums_bytes(job)
-    return Stage("descent, one iteration", work, sent, 8, _descent_memory(job))
+    return Stage("descent, one iteration", work, sent, 10, _descent_memory(job))
 
 
 def mean_iteration(job: Job) -> Stage:
@@ -366,18 +384,46 @@ def halo_bytes(job: Job) -> float:
 
 
 def charges_bytes(job: Job, number: int) -> float:
-    """Bytes of points that reach into others' tiles, of charged tiles, and of their counts."""
+    """Bytes of points that reach into others' tiles, of charges, and of what says where they are.
+
+    All processes need all charges of a grid that is transformed whole. Of one in blocks each needs
+    those around its points, and the coarse grid.
+    """
+    c = CALIBRATION
     nodes = grid_nodes(number)
     width = ceil(sqrt(nodes))
     strips = ceil(width / STRIP_COLUMNS)
-    rows = max(STRIP_COLUMNS, ceil(width / MOST_TILES_IN_STRIP))
+    rows = 2 ** ceil(log2(max(STRIP_COLUMNS, width / MOST_TILES_IN_STRIP)))
     counts = strips * ceil(width / rows) + strips
-    points = min(CALIBRATION.border * job.cut, job.ranks - 1) * job.own
+    points = min(c.border * job.cut, job.ranks - 1) * job.own
     parts = ceil(job.own / POINTS_PER_SUM)
     others = job.ranks - 1
+    sent_nodes = needed_nodes(job, number) - nodes / job.ranks
+    coarse = job.gathered(nodes / COARSENESS**2, REAL) if in_blocks(number) else 0
+    bits = sent_nodes / SEGMENT_NODES / 8
     return (
-        points * DIMS * REAL + job.elsewhere * nodes * REAL + others * (counts * 4 + parts * DOUBLE)
+        points * DIMS * REAL
+        + sent_nodes * c.charged * REAL
+        + coarse
+        + bits
+        + others * (counts * 4 + parts * DOUBLE)
     )
+
+
+def in_blocks(number: int) -> bool:
+    """Whether the grid of an iteration is so wide that it is convolved in blocks."""
+    return sqrt(grid_nodes(number)) > (FEWEST_BLOCKS - 1) * BLOCK_SIDE
+
+
+def needed_nodes(job: Job, number: int) -> float:
+    """Nodes whose charges a process needs: all, or those in and around the blocks of its points."""
+    nodes = grid_nodes(number)
+    own = nodes / job.ranks
+    if job.ranks == 1 or not in_blocks(number):
+        return nodes
+    border = BLOCK_SIDE + 2 * (BLOCK_MARGIN + COARSE_REACH)
+    around = 2 * sqrt(own) * border + border**2
+    return min(nodes, own + CALIBRATION.around * around)
 
 
 def sums_bytes(job: Job) -> float:
