@@ -210,10 +210,22 @@ class TestBadArrays:
         optimizer = optimizer_at(P, Y, "exact")
         state = optimizer.state()
         optimizer.hold(np.ones(5, dtype=np.uint8))
-        optimizer.restore(**state)
+        optimizer.restore(state)
         phase = Phase("any", 5, Ramp.constant(1.0), Ramp.constant(10.0), 0.5, 5.0)
         optimizer.run(phase.native(5, 0), None, None, 1)
         assert (optimizer.points != Y).all()
+
+    def test_states_of_others(self) -> None:
+        P = csr_matrix(np.ones((5, 5)) - np.eye(5)) / 20
+        optimizer = optimizer_at(P, np.random.default_rng(0).normal(size=(5, 2)), "exact")
+        state = optimizer.state()
+        with pytest.raises(TypeError, match="gains of the state has another type"):
+            optimizer.restore({**state, "gains": state["gains"].astype(np.float32)})
+        with pytest.raises(ValueError, match="does not fit"):
+            optimizer.restore({**state, "points": state["points"][:4].copy()})
+        with pytest.raises(KeyError, match="order"):
+            optimizer.restore({name: state[name] for name in state if name != "order"})
+        assert (optimizer.points == state["points"]).all()
 
     def test_shapes(self) -> None:
         indices = np.array([[1, 2], [0, 2], [0, 1]], dtype=np.int32)

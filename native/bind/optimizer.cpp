@@ -15,6 +15,7 @@
 #include <cmath>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 namespace acctsne {
@@ -209,25 +210,26 @@ public:
     return result;
   }
 
-  void restore(Input2<Real> points, Input2<Real> updates, Input2<Real> gains, Input1<Real> mean,
-               Input1<PointId> order, Input2<Real> kept, Size iterations, Size relabelled_at,
-               double friction, double work) {
+  // What state() gave.
+  void restore(const nb::dict& state) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
-    for (const Input2<Real>* array : {&points, &updates, &gains}) {
-      require(array->shape(0) == rows_ && array->shape(1) == dims_, "the state does not fit");
-    }
     const auto copy = [](const auto& array) {
       return std::vector(array.data(), array.data() + array.size());
     };
-    optimizer_->restore({copy(points),
-                         copy(updates),
-                         copy(gains),
-                         copy(mean),
-                         copy(order),
-                         copy(kept),
-                         iterations,
-                         relabelled_at,
-                         {friction, work}});
+    const auto of_points = [&](const char* name) {
+      const auto array = entry<Input2<Real>>(state, name);
+      require(array.shape(0) == rows_ && array.shape(1) == dims_, "the state does not fit");
+      return copy(array);
+    };
+    optimizer_->restore({of_points("points"),
+                         of_points("updates"),
+                         of_points("gains"),
+                         copy(entry<Input1<Real>>(state, "mean")),
+                         copy(entry<Input1<PointId>>(state, "order")),
+                         copy(entry<Input2<Real>>(state, "kept")),
+                         entry<Size>(state, "iterations"),
+                         entry<Size>(state, "relabelled_at"),
+                         {entry<double>(state, "friction"), entry<double>(state, "work")}});
   }
 
   nb::ndarray<nb::numpy, Real> points() const {
@@ -280,6 +282,16 @@ public:
   std::size_t rows() const { return rows_; }
 
 private:
+  template <typename Value>
+  static Value entry(const nb::dict& state, const char* name) {
+    const nb::object found = state[name]; // here, as nothing may be thrown within try_cast()
+    Value value;
+    if (!nb::try_cast<Value>(found, value, false)) {
+      throw nb::type_error((std::string(name) + " of the state has another type").c_str());
+    }
+    return value;
+  }
+
   void require_dims(const RepulsionOptions& options) const {
     require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
   }
@@ -357,9 +369,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("hold", &Bound::hold, "fixed"_a.noconvert().none())
       .def("tether", &Bound::tether, "targets"_a.noconvert(), "weights"_a.noconvert())
       .def("state", &Bound::state)
-      .def("restore", &Bound::restore, "points"_a.noconvert(), "updates"_a.noconvert(),
-           "gains"_a.noconvert(), "mean"_a.noconvert(), "order"_a.noconvert(), "kept"_a.noconvert(),
-           "iterations"_a, "relabelled_at"_a, "friction"_a, "work"_a)
+      .def("restore", &Bound::restore, "state"_a)
       .def_prop_ro("points", &Bound::points, nb::rv_policy::move)
       .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
       .def_prop_ro("iterations", &Bound::iterations)

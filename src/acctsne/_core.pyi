@@ -246,19 +246,7 @@ class _Optimizer:
     def hold(self, fixed: npt.NDArray[np.uint8] | None) -> None: ...
     def tether(self, targets: Reals, weights: Reals) -> None: ...
     def state(self) -> dict[str, Any]: ...
-    def restore(
-        self,
-        points: Reals,
-        updates: Reals,
-        gains: Reals,
-        mean: Reals,
-        order: npt.NDArray[np.int32],
-        kept: Reals,
-        iterations: int,
-        relabelled_at: int,
-        friction: float,
-        work: float,
-    ) -> None: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
     @property
     def points(self) -> Reals: ...
     @property

@@ -41,7 +41,7 @@ class SharedEmbedding(Embedding):
         """Go on from the state of all rows, with the affinities of own rows."""
         embedding = cls._made(own, state["points"], engine, threads, processes)
         with processes.agreeing():
-            embedding._optimizer.restore(**state)
+            embedding._optimizer.restore(state)
         return embedding
 
     @classmethod

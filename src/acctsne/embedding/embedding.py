@@ -496,7 +496,7 @@ class Embedding:
         threads: int,
     ) -> "Embedding":
         embedding = cls._of(affinities, state["points"], engine, threads)
-        embedding._optimizer.restore(**state)
+        embedding._optimizer.restore(state)
         return embedding
 
     def copy(self) -> "Embedding":
