@@ -75,7 +75,7 @@ def test_coordinates_are_sent_to_all_others() -> None:
 def test_blocks_are_those_of_the_default_step() -> None:
     [reach] = constant("forces/grid_kernel.hpp", r"kNearReach = (\d+)")
     step = 0.405  # docs/how-it-works.md
-    assert plan.BLOCK_MARGIN == ceil(ceil(reach / step) / 8) * 8
+    assert ceil(ceil(reach / step) / 8) * 8 == plan.BLOCK_MARGIN
     assert plan.BLOCK_SIDE + 2 * plan.BLOCK_MARGIN == 8 * plan.BLOCK_MARGIN  # a power of two
 
 
