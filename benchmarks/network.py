@@ -92,7 +92,8 @@ def main() -> None:
         sent = max(process["sent"] for process in processes)
         each = (mbit or UNLIMITED) / PROCESSES
         job = Job(points, features, PROCESSES, 1, each / 1e3, iterations=options.iterations)
-        whole = [relabelling(job), descent(job)]
+        # The first relabelling comes before the descent.
+        whole = [relabelling(job, first=1), descent(job)]
         predicted = sum(stage.seconds(job) for stage in whole)
         network = alone + 8 * sum(stage.sent for stage in whole) / (each * 1e6)
         rows.append(

@@ -25,8 +25,8 @@ struct GridBlocks {
     constexpr Size kLeast = 16;
     const auto reach = static_cast<Size>(std::ceil(kNearReach / step));
     margin = chunk_count(std::max(reach, kLeast), 8) * 8;
-    // Three quarters of a side are the block's: 256 nodes and a step of 0.4 are 3 % slower than
-    // 384, and leave processes fewer nodes to send each other.
+    // Three quarters of a window's side are the block's: 192 of 256 at the default step. Larger
+    // ones are no faster (docs/tuning.md), and leave processes more nodes to send each other.
     side = fft_length(8 * margin) - 2 * margin;
     count[0] = chunk_count(nodes[0], side);
     count[1] = chunk_count(nodes[1], side);

@@ -80,8 +80,9 @@ class Calibration:
     process: float = 210e6  # bytes of a process before it has data
     # Fitted to the bytes that four sent in an iteration, in the mean (docs/clusters.md).
     halo: float = 0.30  # points of others, as a part of own ones, for sqrt(ranks) - 1
-    border: float = 0.064  # points that reach into others' tiles, likewise
-    around: float = 1.35  # nodes around own ones, of those around a square of as many
+    border: float = 18.0  # points that reach into others' tiles, likewise, for 1 / width
+    around: float = 3.2  # how much longer borders between processes are than those of squares
+    moved: tuple[float, ...] = (1.0, 0.68, 0.24, 0.24)  # part of the rows, in each relabelling
     # From maps of 100,000 to 4,000,000 samples, which hardly differ in it.
     first_wide: int = 47  # the iteration from which on the map grows
     nodes: float = 13.1e3  # of its grid, by which it does in each
@@ -319,20 +320,20 @@ def start(job: Job) -> Stage:
     return Stage("start", c.start * job.features / 20 * job.own, sent, 2 * job.ranks, memory)
 
 
-def relabelling(job: Job) -> Stage:
-    """Move points, their state and their rows of P, as if each went elsewhere, every time."""
+def relabelling(job: Job, first: int = 0) -> Stage:
+    """Move points, their state and their rows of P: at first as if each went anywhere."""
     c = CALIBRATION
     edges = job.neighbors * c.edges
     state = 8 + 4 * DIMS * REAL + REAL
     row = 3 * REAL + 2 * REAL + edges * (REAL + 2)
-    sent = job.elsewhere * job.own * (state + row) + job.gathered(job.points, REAL)
-    sent += REAL * _foreign(job)
+    moved = sum(c.moved[first : job.relabellings]) * job.elsewhere * job.own * (state + row)
+    told = job.gathered(job.points, REAL) + REAL * _foreign(job)
     more = c.shared_relabelling if job.ranks > 1 else 1
-    times = job.relabellings
+    times = max(job.relabellings - first, 0)
     return Stage(
         f"relabelling, {times} times",
         times * more * c.relabelling * job.neighbors / 91 * job.own,
-        times * sent,
+        moved + times * told,
         times * (64 + 6 * RELABELLING_PARTS),
         _descent_memory(job),
     )
@@ -393,9 +394,9 @@ def charges_bytes(job: Job, number: int) -> float:
     nodes = grid_nodes(number)
     width = ceil(sqrt(nodes))
     strips = ceil(width / STRIP_COLUMNS)
-    rows = 2 ** ceil(log2(max(STRIP_COLUMNS, width / MOST_TILES_IN_STRIP)))
+    rows = 1 << ceil(log2(max(STRIP_COLUMNS, width / MOST_TILES_IN_STRIP)))
     counts = strips * ceil(width / rows) + strips
-    points = min(c.border * job.cut, job.ranks - 1) * job.own
+    points = min(c.border / width * job.cut, job.ranks - 1) * job.own
     parts = ceil(job.own / POINTS_PER_SUM)
     others = job.ranks - 1
     sent_nodes = needed_nodes(job, number) - nodes / job.ranks
@@ -421,9 +422,10 @@ def needed_nodes(job: Job, number: int) -> float:
     own = nodes / job.ranks
     if job.ranks == 1 or not in_blocks(number):
         return nodes
-    border = BLOCK_SIDE + 2 * (BLOCK_MARGIN + COARSE_REACH)
-    around = 2 * sqrt(own) * border + border**2
-    return min(nodes, own + CALIBRATION.around * around)
+    # A border is shared by two; beyond it half a block, in the mean, and what is around it.
+    length = 4 * sqrt(nodes) * job.cut / job.ranks
+    beyond = BLOCK_SIDE / 2 + BLOCK_MARGIN + COARSE_REACH
+    return min(nodes, own + CALIBRATION.around * length * beyond)
 
 
 def sums_bytes(job: Job) -> float:
@@ -440,7 +442,7 @@ def sums_bytes(job: Job) -> float:
 def grid_nodes(number: int) -> float:
     """Nodes of the grid in an iteration: the map's area grows when exaggeration has faded."""
     c = CALIBRATION
-    return max(64.0**2, c.nodes * (number - c.first_wide))
+    return max(40.0**2, c.nodes * (number - c.first_wide))
 
 
 def _foreign(job: Job) -> float:
