@@ -22,6 +22,10 @@ EXACT_WORK = 300_000**1.6 * 50
 # Rows whose exact neighbours say how good an approximate search was.
 RECALL_SAMPLE = 500
 
+# Axes on which queries are filtered. All samples are projected for them, which as many as serve a
+# search among all would make the longer part: docs/tuning.md.
+QUERY_AXES = 64
+
 # Queries may be larger than the data, in its scale, by so much that squares still fit float32.
 MAX_QUERY = 1e15
 
@@ -103,6 +107,7 @@ def exact_query(
     A frame that is known need not be found again. Which one it is has no influence on the result.
     """
     frame = frame or find_frame(X, settings.n_neighbors, settings.threads)
+    frame = frame.leading(QUERY_AXES)
     largest = float(np.abs(queries).max()) * frame.scale
     if largest > MAX_QUERY:
         raise ValueError(

@@ -1,6 +1,6 @@
 """The leading axes of the data, on which the neighbour searches filter (native/neighbors)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,12 @@ class Frame:
     def project(self, X: npt.NDArray[Any], threads: int) -> Projection:
         """Place rows."""
         return Projection(*_core.project(X, self.scale, self.center, self.axes, threads))
+
+    def leading(self, n_axes: int) -> "Frame":
+        """Return the same with so many axes at most."""
+        if self.axes is None or self.axes.shape[1] <= n_axes:
+            return self
+        return replace(self, axes=np.ascontiguousarray(self.axes[:, :n_axes]))
 
     def rows(self, X: npt.NDArray[Any], projection: Projection) -> _core.DenseData:
         """Put rows and their projection together, as the native searches take them."""
