@@ -53,7 +53,7 @@ def test_batches_and_sums_are_those_of_the_native_core() -> None:
     [cells] = constant("neighbors/approximate.hpp", r"cells_at_once = (\d+)")
     [points] = constant("neighbors/cells.hpp", r"kCellPoints = (\d+)")
     assert cells * points == plan.BATCH_POINTS
-    [blocks] = constant("forces/shared_charges.hpp", r"kPointsPerSum = (\d+) \* kBlockRows")
+    [blocks] = constant("forces/charge_spreader.hpp", r"kPointsPerSum = (\d+) \* kBlockRows")
     assert blocks * plan.BLOCK_ROWS == plan.POINTS_PER_SUM
     times, more = constant("kernels/update.hpp", r"size\(int dims\) \{ return (\d+ \* dims \+ \d+)")
     assert times * plan.DIMS + more == plan.UPDATE_NUMBERS

@@ -106,6 +106,24 @@ def test_the_simd_level_stays_during_a_call(X: Array) -> None:
     assert _core.build_info()["simd_level"] == before
 
 
+@pytest.mark.parametrize("level", _core.build_info()["simd_levels_usable"])
+def test_an_embedding_stays_at_its_simd_level(P: Affinities, level: str) -> None:
+    before = _core.build_info()["simd_level"]
+    embedding = Embedding(P, "random", random_state=0)
+    _core.use_simd_level(level)
+    try:
+        if level == before:
+            embedding.optimize(5)
+        else:
+            with pytest.raises(RuntimeError, match=f"made at the SIMD level {before}"):
+                embedding.optimize(5)
+            with pytest.raises(RuntimeError, match=f"the level is {level} now"):
+                embedding.kl()
+    finally:
+        _core.use_simd_level(before)
+    embedding.optimize(5)
+
+
 class TestOneEmbeddingInSeveralThreads:
     def test_the_second_caller_is_told(self, P: Affinities) -> None:
         embedding = Embedding(P, "random", random_state=0, n_jobs=2)

@@ -5,6 +5,7 @@
 #include "bind/csr.hpp"
 #include "bind/native_call.hpp"
 #include "bind/processes.hpp"
+#include "kernels/dispatch.hpp"
 #include "optimize/loop.hpp"
 #include "optimize/place.hpp"
 
@@ -119,6 +120,7 @@ public:
   bool run(const Phase& phase, const nb::object& callback, const nb::object& progress,
            int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
+    require_level();
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
     const Observer observer = [&](const Report& report) {
       const nb::gil_scoped_acquire locked;
@@ -147,6 +149,7 @@ public:
 
   double kl_divergence(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::in_callback);
+    require_level();
     double kl = 0;
     run_native(threads, [&](ThreadTeam& team) { kl = optimizer_->kl_divergence(team); });
     return kl;
@@ -156,6 +159,7 @@ public:
 
   double disorder(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
+    require_level();
     double found = 0;
     run_native(threads, [&](ThreadTeam& team) { found = optimizer_->disorder(team); });
     return found;
@@ -163,6 +167,7 @@ public:
 
   nb::tuple forces(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::in_callback);
+    require_level();
     run_native(threads, [&](ThreadTeam& team) { optimizer_->evaluate(team); });
     return nb::make_tuple(to_numpy(optimizer_->attractive(), {rows_, dims_}),
                           to_numpy(optimizer_->repulsive(), {rows_, dims_}), optimizer_->z());
@@ -292,12 +297,22 @@ private:
     return value;
   }
 
+  // What is laid out for the vectors of one level cannot be worked on by the kernels of another.
+  void require_level() const {
+    if (level_ != kernels().level) {
+      throw std::runtime_error("this embedding was made at the SIMD level " + level_ +
+                               ", and the level is " + kernels().level + " now; go back to " +
+                               level_ + ", or make it anew");
+    }
+  }
+
   void require_dims(const RepulsionOptions& options) const {
     require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
   }
 
   std::size_t rows_;
   std::size_t dims_;
+  std::string level_ = kernels().level;
   mutable Owner owner_;
   OneProcess alone_;
   std::optional<PythonProcesses> others_; // if there are any

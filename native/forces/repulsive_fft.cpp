@@ -4,17 +4,14 @@
 // -1/(2 e) grad phi and Z = sum_i phi(y_i), each without the point's own part: one charge and one
 // convolution give both (FIt-SNE and openTSNE convolve four).
 //
-// 1. Spread: each point adds cubic B-spline weights to 4 x 4 nodes. Points are sorted by strips of
-//    columns; strips with even numbers, then with odd ones, are worked on in parallel, so no two
-//    threads meet and the order of additions is fixed. Several processes each do some tiles of the
-//    grid, in the same order (forces/shared_charges.cpp).
+// 1. Spread: each point adds cubic B-spline weights to 4 x 4 nodes (forces/charge_spreader.cpp).
+//    Several processes each do some tiles of the grid (forces/shared_charges.cpp).
 // 2. Convolve with the kernel (forces/convolution.cpp). A map both of whose sides exceed kWideMap
 //    is convolved twice: with the near part on this grid, and with the far part on one with
-//    kCoarseness times the step, to which charges and from which the potential go by the two-scale
-//    relation of splines, exactly (forces/grid_kernel.hpp, kernels/two_scale-inl.hpp). Padding to
-//    twice the width then costs little, as only the coarse grid needs it. A map that is wider still
-//    is convolved with the near part in blocks (forces/block_convolution.cpp), each of them in
-//    caches; a process does those that its points are in.
+//    kCoarseness times the step (forces/coarse_grid.cpp). Padding to twice the width then costs
+//    little, as only the coarse grid needs it. A map that is wider still is convolved with the near
+//    part in blocks (forces/block_convolution.cpp), each of them in caches; a process does those
+//    that its points are in.
 // 3. Gather: the potential's spline and its analytic gradient at each point, less what the point's
 //    own charge did to it, which is a small polynomial in its place within the grid cell, and a
 //    constant for the far part.
@@ -25,20 +22,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <utility>
 
 namespace acctsne {
 namespace {
-
-// Points of a chunk that is sorted into strips: so few that many threads have even shares, unless
-// the chunks' histograms would be too many to add up one by one.
-Size points_per_chunk(Size count) {
-  constexpr Size kFewestPoints = 512;
-  constexpr Size kMostChunks = 256;
-  return std::max(kFewestPoints, chunk_count(count, kMostChunks));
-}
 
 // Costs in nanoseconds, calibrated by benchmarks/methods.py. The exponent changes nothing.
 constexpr double kFixed = 40'000;
@@ -72,11 +60,6 @@ constexpr double kWideMap = 4 * kNearReach;
 // (benchmarks/steps.py, docs/tuning.md).
 constexpr Size kFewestBlocks = 6;
 
-// Numbers between the two grids that a block's far potential is made of.
-Size block_lines_size(const GridBlocks& blocks) {
-  return (blocks.side / kCoarseness + 3) * blocks.side;
-}
-
 double step_for(const RepulsionOptions& options) {
   return grid_step_for_error(options.force_error, options.output_kernel.exponent);
 }
@@ -90,7 +73,7 @@ double grid_step_for_error(double error, double exponent) {
 template <typename Real, int Dims>
 FftRepulsion<Real, Dims>::FftRepulsion(double step, double exponent)
     : step_(step), grid_kernels_(kernels().grid.of<Real>()), kernel_(exponent),
-      convolution_(kernel_), far_convolution_(kernel_), block_convolution_(kernel_) {}
+      convolution_(kernel_), coarse_(kernel_), block_convolution_(kernel_) {}
 
 template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::nodes_needed(const Real* lower, const Real* upper, double step) {
@@ -199,7 +182,6 @@ void FftRepulsion<Real, Dims>::prepare_grids(const MapView<Real>& map, ThreadTea
   in_blocks_ = has_coarse_ && std::min(blocks.count[0], blocks.count[1]) >= kFewestBlocks;
   if (in_blocks_) {
     block_convolution_.prepare(blocks, nodes, step, fine_, potential_, team);
-    block_lines_.resize(acctsne::at(team.size() * block_lines_size(blocks)));
   } else {
     convolution_.prepare(has_coarse_ ? KernelPart::near : KernelPart::whole, nodes, step, fine_,
                          team);
@@ -210,153 +192,30 @@ void FftRepulsion<Real, Dims>::prepare_grids(const MapView<Real>& map, ThreadTea
   std::transform(&spectrum.near_nodes()[0][0], &spectrum.near_nodes()[0][0] + 16,
                  &geometry_.self[0][0], [](double value) { return static_cast<Real>(value); });
   if (has_coarse_) {
-    const Size coarse_nodes[2] = {chunk_count(nodes[0], kCoarseness) + 3,
-                                  chunk_count(nodes[1], kCoarseness) + 3};
-    far_convolution_.prepare(KernelPart::far, coarse_nodes, kCoarseness * step, coarse_, team);
-    // A line of coarsen() with its zeros, or one of add_far_potential().
-    line_size_ = fine_.stride() + 8 * kCoarseness;
-    lines_.resize(
-        static_cast<std::size_t>(std::max<Size>(team.size(), coarse_nodes[0]) * line_size_));
+    coarse_.prepare(fine_, step, in_blocks_ ? &blocks : nullptr, team);
   }
 }
 
 template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::charge(const MapView<Real>& map, Communicator& processes,
                                       ThreadTeam& team) {
-  const auto strips = static_cast<std::size_t>(chunk_count(fine_.nodes(0), kStripColumns));
-  is_full_.resize(strips);
-  if (processes.size() > 1) {
-    const Size nodes[2] = {fine_.nodes(0), fine_.nodes(1)};
-    if (in_blocks_) {
-      shared_.divide(nodes, block_convolution_.blocks());
-    } else {
-      shared_.divide(nodes);
+  if (processes.size() == 1) {
+    part_ends_.clear();
+    for (Size begin = 0; begin < map.count; begin += kPointsPerSum) {
+      part_ends_.push_back(std::min(begin + kPointsPerSum, map.count));
     }
-    shared_.send_points(geometry_, map.points, map.count, processes, team);
-    const ChargingPoints<Real> charging = shared_.points();
-    sort_into_strips(charging.points, charging.count, team);
-    for (std::size_t strip = 0; strip < strips; ++strip) {
-      is_full_[strip] = shared_.points_in(static_cast<Size>(strip)) > kPointsPerSum;
-    }
-    spread(charging, team);
-    shared_.exchange_tiles(fine_, processes, team);
+    spreader_.spread(geometry_, {map.points, map.count, part_ends_, {}}, fine_, team);
     return;
   }
-  part_ends_.clear();
-  for (Size begin = 0; begin < map.count; begin += kPointsPerSum) {
-    part_ends_.push_back(std::min(begin + kPointsPerSum, map.count));
+  const Size nodes[2] = {fine_.nodes(0), fine_.nodes(1)};
+  if (in_blocks_) {
+    shared_.divide(nodes, block_convolution_.blocks());
+  } else {
+    shared_.divide(nodes);
   }
-  sort_into_strips(map.points, map.count, team);
-  for (std::size_t strip = 0; strip < strips; ++strip) {
-    is_full_[strip] = strip_starts_[strip + 1] - strip_starts_[strip] > kPointsPerSum;
-  }
-  spread({map.points, map.count, part_ends_}, team);
-}
-
-template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::sort_into_strips(const Real* points, Size count, ThreadTeam& team) {
-  const Step step("repulsive: spread");
-  const auto n = static_cast<std::size_t>(count);
-  const auto strips = static_cast<std::size_t>(chunk_count(fine_.nodes(0), kStripColumns));
-  const Size grain = points_per_chunk(count);
-  const auto chunks = static_cast<std::size_t>(chunk_count(count, grain));
-  ids_.resize(n);
-  strip_of_.resize(n);
-  strip_starts_.resize(strips + 1);
-  histograms_.resize(chunks * strips);
-
-  parallel_for(team, count, grain, [&](Size begin, Size end) {
-    std::uint32_t* histogram =
-        histograms_.data() + static_cast<std::size_t>(begin / grain) * strips;
-    std::fill_n(histogram, strips, 0u);
-    for (Size i = begin; i < end; ++i) {
-      const Real at = (points[i * Dims] - geometry_.lower[0]) * geometry_.inverse_step;
-      const auto strip = static_cast<std::int32_t>(at) / static_cast<std::int32_t>(kStripColumns);
-      strip_of_[static_cast<std::size_t>(i)] = strip;
-      ++histogram[strip];
-    }
-  });
-  std::uint32_t start = 0;
-  for (std::size_t strip = 0; strip < strips; ++strip) {
-    strip_starts_[strip] = start;
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      start += std::exchange(histograms_[chunk * strips + strip], start);
-    }
-  }
-  strip_starts_[strips] = start;
-  parallel_for(team, count, grain, [&](Size begin, Size end) {
-    std::uint32_t* next = histograms_.data() + static_cast<std::size_t>(begin / grain) * strips;
-    for (Size i = begin; i < end; ++i) {
-      ids_[next[strip_of_[static_cast<std::size_t>(i)]]++] = static_cast<PointId>(i);
-    }
-  });
-}
-
-template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::spread(const ChargingPoints<Real>& charging, ThreadTeam& team) {
-  const Step step("repulsive: spread");
-  fine_.clear(team);
-  const auto kernel = grid_kernels_.spread_points[Dims - 1];
-  const Size strips = static_cast<Size>(strip_starts_.size()) - 1;
-  for (Size parity = 0; parity < 2; ++parity) {
-    team.for_chunks((strips - parity + 1) / 2, [&](Size chunk, int) {
-      const std::size_t strip = acctsne::at(2 * chunk + parity);
-      if (!is_full_[strip]) {
-        const Size begin = strip_starts_[strip];
-        kernel(geometry_, charging.points, ids_.data() + begin, strip_starts_[strip + 1] - begin,
-               fine_.column(0));
-      }
-    });
-    spread_in_parts(charging, parity, team);
-  }
-}
-
-// The full strips of one parity. Parts of their points are spread over columns of their own, which
-// are then added to the grid's in the order of the parts.
-template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::spread_in_parts(const ChargingPoints<Real>& charging, Size parity,
-                                               ThreadTeam& team) {
-  parts_.clear();
-  for (std::size_t strip = acctsne::at(parity); strip < is_full_.size(); strip += 2) {
-    const PointId* last = ids_.data() + strip_starts_[strip + 1];
-    for (const PointId* ids = ids_.data() + strip_starts_[strip]; is_full_[strip] && ids < last;) {
-      const Size part_end = *std::ranges::upper_bound(charging.part_ends, Size{*ids});
-      const PointId* next = std::lower_bound(ids, last, part_end);
-      parts_.push_back({static_cast<Size>(strip) * kStripColumns, ids, next});
-      ids = next;
-    }
-  }
-  if (parts_.empty()) {
-    return;
-  }
-  const auto kernel = grid_kernels_.spread_points[Dims - 1];
-  constexpr Size kColumns = kStripColumns + 3; // a point's four may reach into the next strip
-  const Size part_size = kColumns * fine_.stride();
-  constexpr Size kAtOnce = 64; // enough for many threads, few enough to stay in caches
-  part_columns_.resize(acctsne::at(kAtOnce * part_size));
-  for (Size first = 0; first < static_cast<Size>(parts_.size()); first += kAtOnce) {
-    const std::span<const Part> some = std::span(parts_).subspan(
-        acctsne::at(first), std::min(acctsne::at(kAtOnce), parts_.size() - acctsne::at(first)));
-    team.for_chunks(static_cast<Size>(some.size()), [&](Size i, int) {
-      const Part& part = some[acctsne::at(i)];
-      Real* columns = part_columns_.data() + i * part_size;
-      std::fill_n(columns, part_size, Real(0));
-      // The kernel counts nodes from the grid's first column.
-      GridGeometry<Real> geometry = geometry_;
-      geometry.first_column = part.first_column;
-      kernel(geometry, charging.points, part.begin, part.end - part.begin, columns);
-    });
-    team.for_chunks(kColumns, [&](Size column, int) {
-      const Real* from = part_columns_.data() + column * fine_.stride();
-      for (const Part& part : some) {
-        if (part.first_column + column < fine_.nodes(0)) {
-          Real* to = fine_.column(part.first_column + column);
-          std::transform(from, from + fine_.stride(), to, to, std::plus<>());
-        }
-        from += part_size;
-      }
-    });
-  }
+  shared_.send_points(geometry_, map.points, map.count, processes, team);
+  spreader_.spread(geometry_, shared_.points(), fine_, team);
+  shared_.exchange_tiles(fine_, processes, team);
 }
 
 template <typename Real, int Dims>
@@ -364,130 +223,39 @@ void FftRepulsion<Real, Dims>::convolve(Communicator& processes, ThreadTeam& tea
   const Step step("repulsive: transform");
   using Task = typename GridConvolution<Real>::Task;
   const Task fine = {&convolution_, &fine_};
-  const Task coarse = {&far_convolution_, &coarse_};
-  if (has_coarse_) {
-    coarsen(processes, team);
-  }
   if (in_blocks_) {
-    GridConvolution<Real>::run(std::span(&coarse, 1), team);
-    convolve_blocks(processes, team);
+    convolve_in_blocks(processes, team);
   } else if (has_coarse_) {
-    const Task both[] = {fine, coarse};
+    coarse_.charge(fine_, team);
+    const Task both[] = {fine, coarse_.convolution()};
     GridConvolution<Real>::run(both, team);
-    add_far_potential(team);
+    coarse_.add_to(fine_, team);
   } else {
     GridConvolution<Real>::run(std::span(&fine, 1), team);
   }
 }
 
 template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::coarsen(Communicator& processes, ThreadTeam& team) {
-  coarse_.clear(team); // the transform reads whole vectors
-  const auto line = [&](int worker) { return lines_.data() + worker * line_size_; };
-  if (!in_blocks_ || processes.size() == 1) {
-    team.for_chunks(coarse_.nodes(0), [&](Size x, int worker) {
-      coarsen_column(x, {0, coarse_.nodes(1)}, line(worker));
-    });
-    return;
-  }
-  const GridBlocks& blocks = block_convolution_.blocks();
-  const std::vector<Size> own = shared_.blocks().coarsened_by(processes.rank());
-  team.for_chunks(static_cast<Size>(own.size()), [&](Size i, int worker) {
-    const Rows columns = blocks.coarse_columns_of(own[acctsne::at(i)], coarse_.nodes(0));
-    for (Size x = columns.begin; x < columns.end; ++x) {
-      coarsen_column(x, blocks.coarse_rows_of(own[acctsne::at(i)], coarse_.nodes(1)), line(worker));
-    }
-  });
-  shared_.blocks().gather_coarse(coarse_, processes);
-}
-
-// Some rows of a column of the coarse grid. `line` has room for the fine nodes that they are made
-// of.
-template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::coarsen_column(Size x, Rows rows, Real* line) {
-  const Real* columns[4 * kCoarseness];
-  Real weights[4 * kCoarseness];
-  const Size first = kCoarseness * (rows.begin - 3); // of the line's nodes
-  const Size begin = std::max<Size>(first, 0);
-  const Size end = std::min(kCoarseness * rows.end, fine_.nodes(1));
-  int count = 0;
-  for (Size i = 3; i < 4 * kCoarseness; ++i) {
-    const Size from = kCoarseness * (x - 3) + i;
-    if (from >= 0 && from < fine_.nodes(0)) {
-      columns[count] = fine_.column(from) + begin;
-      weights[count++] = TwoScale<Real>::kWeights[i];
-    }
-  }
-  std::fill_n(line, line_size_, Real(0));
-  const Size length = chunk_count(end - begin, grid_kernels_.lanes) * grid_kernels_.lanes;
-  grid_kernels_.add_lines(columns, weights, count, length, line + begin - first);
-  grid_kernels_.coarsen_line(line + 3 * kCoarseness, rows.end - rows.begin,
-                             coarse_.column(x) + rows.begin);
-}
-
-// The near potential of blocks, and the far one added while they are in caches.
-template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::convolve_blocks(Communicator& processes, ThreadTeam& team) {
-  const GridBlocks& blocks = block_convolution_.blocks();
-  std::vector<Size> own;
-  if (processes.size() > 1) {
-    own = shared_.blocks().needed_by(processes.rank());
+void FftRepulsion<Real, Dims>::convolve_in_blocks(Communicator& processes, ThreadTeam& team) {
+  std::vector<Size> wanted;
+  if (processes.size() == 1) {
+    coarse_.charge(fine_, team);
+    wanted.resize(acctsne::at(block_convolution_.blocks().total()));
+    std::iota(wanted.begin(), wanted.end(), Size{0});
   } else {
-    own.resize(acctsne::at(blocks.total()));
-    std::iota(own.begin(), own.end(), Size{0});
+    const SharedBlocks& shared = shared_.blocks();
+    coarse_.charge(fine_, shared.coarsened_by(processes.rank()), team);
+    shared.gather_coarse(coarse_.grid(), processes);
+    wanted = shared.needed_by(processes.rank());
   }
-  team.for_chunks(static_cast<Size>(own.size()), [&](Size i, int worker) {
-    block_convolution_.run(fine_, own[acctsne::at(i)], potential_, worker);
-    add_far_potential(own[acctsne::at(i)], block_lines_.data() + worker * block_lines_size(blocks));
+  const auto far = coarse_.convolution();
+  GridConvolution<Real>::run(std::span(&far, 1), team);
+  // The far potential is added to a block while it is in caches.
+  team.for_chunks(static_cast<Size>(wanted.size()), [&](Size i, int worker) {
+    block_convolution_.run(fine_, wanted[acctsne::at(i)], potential_, worker);
+    coarse_.add_to(potential_, wanted[acctsne::at(i)], worker);
   });
   std::swap(fine_, potential_);
-}
-
-template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::add_far_potential(Size block, Real* lines) {
-  const GridBlocks& blocks = block_convolution_.blocks();
-  const Rows columns = blocks.columns_of(block);
-  const Rows rows = blocks.rows_of(block);
-  const Size first = columns.begin / kCoarseness;
-  const Size end = std::min(columns.end / kCoarseness + 3, coarse_.nodes(0));
-  // Beyond the grid, nodes are not wanted.
-  const Size fours =
-      std::min(rows.end / kCoarseness, coarse_.nodes(1) - 3) - rows.begin / kCoarseness;
-  for (Size x = first; x < end; ++x) {
-    Real* line = lines + (x - first) * blocks.side;
-    grid_kernels_.refine_line(coarse_.column(x) + rows.begin / kCoarseness, fours, line);
-    std::fill(line + fours * kCoarseness, line + blocks.side, Real(0));
-  }
-  for (Size x = columns.begin; x < std::min(columns.end, fine_.nodes(0)); ++x) {
-    const Real* around[4];
-    Real weights[4];
-    for (Size i = 0; i < 4; ++i) {
-      around[i] = lines + (x / kCoarseness + 3 - i - first) * blocks.side;
-      weights[i] = TwoScale<Real>::kWeights[kCoarseness * i + x % kCoarseness];
-    }
-    grid_kernels_.add_lines(around, weights, 4, blocks.side, potential_.column(x) + rows.begin);
-  }
-}
-
-template <typename Real, int Dims>
-void FftRepulsion<Real, Dims>::add_far_potential(ThreadTeam& team) {
-  const GridKernels<Real>& kernel = grid_kernels_;
-  parallel_for(team, coarse_.nodes(0), 2, [&](Size begin, Size end) {
-    for (Size x = begin; x < end; ++x) {
-      kernel.refine_line(coarse_.column(x), coarse_.nodes(1) - 3, lines_.data() + x * line_size_);
-    }
-  });
-  parallel_for(team, fine_.nodes(0), 4, [&](Size begin, Size end) {
-    for (Size x = begin; x < end; ++x) {
-      const Real* lines[4];
-      Real weights[4];
-      for (Size i = 0; i < 4; ++i) {
-        lines[i] = lines_.data() + (x / kCoarseness + 3 - i) * line_size_;
-        weights[i] = TwoScale<Real>::kWeights[kCoarseness * i + x % kCoarseness];
-      }
-      kernel.add_lines(lines, weights, 4, fine_.stride(), fine_.column(x));
-    }
-  });
 }
 
 namespace {

@@ -4,6 +4,8 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "forces/block_convolution.hpp"
+#include "forces/charge_spreader.hpp"
+#include "forces/coarse_grid.hpp"
 #include "forces/convolution.hpp"
 #include "forces/grid.hpp"
 #include "forces/repulsive.hpp"
@@ -56,17 +58,10 @@ public:
 private:
   void prepare_grids(const MapView<Real>& map, ThreadTeam& team);
   void charge(const MapView<Real>& map, Communicator& processes, ThreadTeam& team);
-  void sort_into_strips(const Real* points, Size count, ThreadTeam& team);
-  void spread(const ChargingPoints<Real>& charging, ThreadTeam& team);
-  void spread_in_parts(const ChargingPoints<Real>& charging, Size parity, ThreadTeam& team);
   void convolve(Communicator& processes, ThreadTeam& team);
-  void coarsen(Communicator& processes, ThreadTeam& team);
-  void coarsen_column(Size x, Rows rows, Real* line);
-  void convolve_blocks(Communicator& processes, ThreadTeam& team);
-  void add_far_potential(ThreadTeam& team);
-  void add_far_potential(Size block, Real* lines);
+  void convolve_in_blocks(Communicator& processes, ThreadTeam& team);
   double missing_potential() const {
-    return (has_coarse_ ? far_convolution_ : convolution_).kernel().shift();
+    return (has_coarse_ ? coarse_.kernel() : convolution_.kernel()).shift();
   }
 
   double step_;
@@ -76,32 +71,16 @@ private:
   Grid<Real> fine_;
   GridConvolution<Real> convolution_; // with the whole kernel, or with its near part
   bool has_coarse_ = false;
-  Grid<Real> coarse_;
-  GridConvolution<Real> far_convolution_;
-  std::vector<Real> lines_; // between the two grids: coarse along x, fine along y
-  Size line_size_ = 0;
+  CoarseGrid<Real> coarse_;
   bool in_blocks_ = false; // then the near part is convolved with by
   BlockConvolution<Real> block_convolution_;
   Grid<Real> potential_;                  // of its blocks, as fine_ has what they are made of
-  std::vector<Real> block_lines_;         // of the threads: as lines_
   GridGeometry<Real> outside_geometry_{}; // without the parts that take off a point's own charge
 
   Size count_ = 0; // of the points of the last potential
+  ChargeSpreader<Real, Dims> spreader_;
   SharedCharges<Real, Dims> shared_;
   std::vector<Size> part_ends_;
-  std::vector<bool> is_full_; // of each strip: its points' charges are added up by parts
-  struct Part {
-    Size first_column;
-    const PointId* begin;
-    const PointId* end;
-  };
-  std::vector<Part> parts_; // of the points of full strips
-  std::vector<Real> part_columns_;
-  // Charging points in the order of the strips of grid columns that they fall into.
-  std::vector<PointId> ids_;
-  std::vector<std::int32_t> strip_of_;
-  std::vector<Size> strip_starts_;
-  std::vector<std::uint32_t> histograms_;
 };
 
 template <typename Real>

@@ -5,6 +5,7 @@
 #include "acctsne/communicator.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "forces/charge_spreader.hpp"
 #include "forces/grid.hpp"
 #include "forces/grid_tiles.hpp"
 #include "forces/shared_blocks.hpp"
@@ -18,19 +19,6 @@ namespace acctsne {
 // Nodes of a column that are sent together or, if none has a charge, not at all. Half of them would
 // save 4 % of the charges of a map of a million points.
 inline constexpr Size kSegmentNodes = 8;
-
-// Points whose charges are added up by themselves in a strip that has more: a sum of millions in
-// float would swallow the next one. Whole blocks, so that a point's number decides with which
-// others its charge is added up.
-inline constexpr Size kPointsPerSum = 8 * kBlockRows;
-
-// Points to charge a grid with, in the order of their numbers.
-template <typename Real>
-struct ChargingPoints {
-  const Real* points; // count x dims
-  Size count;
-  std::span<const Size> part_ends; // of each kPointsPerSum numbers, where their points end
-};
 
 template <typename Real, int Dims>
 class SharedCharges {
@@ -47,10 +35,8 @@ public:
 
   // Those that reach into tiles of this process.
   ChargingPoints<Real> points() const {
-    return {arrived_.data(), static_cast<Size>(arrived_.size()) / Dims, part_ends_};
+    return {arrived_.data(), static_cast<Size>(arrived_.size()) / Dims, part_ends_, in_strips_};
   }
-  // Points of all processes whose first column is in a strip.
-  Size points_in(Size strip) const { return in_strips_[static_cast<std::size_t>(strip)]; }
 
   // Completes a grid that was charged with points() by what this process needs of the others'
   // tiles.
@@ -98,7 +84,7 @@ private:
   std::vector<std::uint32_t> names_;      // of the tiles that own points reach into
   std::vector<std::uint32_t> of_workers_; // counts of own points by name
   std::vector<std::uint32_t> counts_;     // of each process, by tile and then by strip
-  std::vector<Size> in_strips_;
+  std::vector<Size> in_strips_;           // points of all processes by strip of the first column
   std::vector<std::int32_t> owners_;      // of each tile, kNobody if nothing reaches into it
   std::vector<std::int32_t> sole_owners_; // of all tiles of a name, or kSeveral
   std::vector<Size> places_;              // chunks x processes: where a chunk's next point goes
