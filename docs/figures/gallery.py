@@ -44,9 +44,11 @@ Y = TSNE(random_state=0).fit_transform(X)
 plot.save(Y, "map.png", y)  # values=y where y is a number
 ```
 
-with nothing tuned. The KL divergence is that of `quality.exact_kl`, the rest that of
-`quality.report(X, Y, n_neighbors=10)`: on the right, the darker a point, the less its neighbours on
-the map are its neighbours in the data. [Which points to trust](quality.md) says more.
+with nothing tuned. Seconds are those of the fit on two cores (machine A of
+[Performance](performance.md)), one after the other. The KL divergence is that of
+`quality.exact_kl`, the rest that of `quality.report(X, Y, n_neighbors=10)`: on the right, the
+darker a point, the less its neighbours on the map are its neighbours in the data. [Which points to
+trust](quality.md) says more.
 """
 ENDING = """
 This page and its maps are made by `python docs/figures/gallery.py --data FOLDER`.
