@@ -1,3 +1,5 @@
+// A process needs the blocks that its points reach into or near, each of these the charges around
+// it, and all processes the whole coarse grid, of which each makes the parts of some blocks.
 #include "forces/shared_blocks.hpp"
 
 #include <algorithm>
