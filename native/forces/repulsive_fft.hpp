@@ -23,7 +23,7 @@ namespace acctsne {
 double grid_step_for_error(double error, double exponent = 1);
 
 // Longest side of a grid, in nodes. A larger map is the tree's business: with both sides so long,
-// the grids and their spectra take about 200 MB in float.
+// charges, their potential and the coarse grid take about 160 MB in float.
 inline constexpr Size kMaxGridNodes = 4096;
 
 template <typename Real, int Dims>

@@ -29,6 +29,12 @@ void SharedBlocks::assign(const GridTiles& tiles, std::span<const std::uint32_t>
       }
     }
   }
+  coarseners_.clear();
+  for (Size block = 0; block < blocks_.total(); ++block) {
+    const auto first = points_.begin() + block * processes;
+    const auto most = std::max_element(first, first + processes);
+    coarseners_.push_back(*most > 0 ? static_cast<int>(most - first) : kNobody);
+  }
 }
 
 bool SharedBlocks::needs(int process, const GridTiles& tiles, Size tile) const {
@@ -51,17 +57,11 @@ std::vector<Size> SharedBlocks::needed_by(int process) const {
 std::vector<Size> SharedBlocks::coarsened_by(int process) const {
   std::vector<Size> blocks;
   for (Size block = 0; block < blocks_.total(); ++block) {
-    if (coarsener(block) == process) {
+    if (coarseners_[at(block)] == process) {
       blocks.push_back(block);
     }
   }
   return blocks;
-}
-
-int SharedBlocks::coarsener(Size block) const {
-  const auto first = points_.begin() + block * processes_;
-  const auto most = std::max_element(first, first + processes_);
-  return *most > 0 ? static_cast<int>(most - first) : kNobody;
 }
 
 template <typename Real>

@@ -39,11 +39,11 @@ private:
   Size points_in(Size block, int process) const {
     return points_[at(block * processes_ + process)];
   }
-  int coarsener(Size block) const;
 
   GridBlocks blocks_;
   int processes_ = 0;
-  std::vector<Size> points_; // blocks x processes: points in and around the block
+  std::vector<Size> points_;    // blocks x processes: points in and around the block
+  std::vector<int> coarseners_; // of each block: who makes its part of the coarse grid, if anybody
 };
 
 } // namespace acctsne
