@@ -193,6 +193,20 @@ def test_threads_change_no_bits(data: Array, layout: Array) -> None:
                 assert values.tobytes() == other[name].tobytes()
 
 
+@pytest.mark.parametrize("stored", ["uint8", "float16", "float32"])
+@pytest.mark.parametrize("n_references", [None, 120])
+def test_data_as_it_is_stored(layout: Array, stored: str, n_references: int | None) -> None:
+    """Whole numbers, which every type holds, and so many features that squares differ."""
+    X = np.random.default_rng(5).integers(0, 256, size=(300, 40))
+    sizes: dict[str, Any] = {"n_neighbors": [5, 20], "perplexity": 10}
+    one, other = (
+        quality.report(data, layout, n_references=n_references, **sizes)
+        for data in (X.astype(np.float64), np.asfortranarray(X.astype(stored)))
+    )
+    for name, values in one.columns().items():
+        np.testing.assert_allclose(values, other.columns()[name], rtol=1e-12, err_msg=name)
+
+
 @pytest.mark.parametrize("kind", [csr_matrix, coo_array, lil_matrix, dok_array])
 def test_sparse_data_and_any_array(data: Array, layout: Array, found: Report, kind: Any) -> None:
     sparse = quality.report(kind(data), layout.tolist(), n_neighbors=[5, 20, 80], perplexity=10)

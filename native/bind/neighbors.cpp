@@ -146,7 +146,9 @@ void bind_neighbors(nb::module_& m) {
       "nearest_neighbors",
       [](const DenseData& rows, Size k, bool in_double, int threads, const nb::object& progress,
          const nb::object& processes) {
-        const auto find = is_double(rows.X) ? nearest<double> : nearest<float>;
+        // Sums of bytes are whole numbers that double holds: none has to be computed again in it.
+        const bool exact_in_double = in_double && layout_of(rows.X).stored == Stored::byte;
+        const auto find = is_double(rows.X) || exact_in_double ? nearest<double> : nearest<float>;
         return find(rows, k, in_double, threads, progress, processes);
       },
       "rows"_a, "n_neighbors"_a, "in_double"_a, "threads"_a, "progress"_a.none() = nb::none(),

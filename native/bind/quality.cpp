@@ -1,5 +1,6 @@
 // The referee's functions: exact sums, and a method's forces to compare with them.
 #include "bind/csr.hpp"
+#include "bind/data_rows.hpp"
 #include "bind/native_call.hpp"
 #include "forces/repulsive.hpp"
 #include "forces/repulsive_exact.hpp"
@@ -99,7 +100,7 @@ nb::ndarray<nb::numpy, double> kl_by_point_of(Input1<EdgeId> offsets, Input1<Poi
 
 // Ranks in X of the points that are asked for; see quality/ranks.hpp.
 template <typename Real>
-nb::tuple rank_penalties_of(Input2<Real> X, Input2<PointId> nearest, Input2<PointId> asked,
+nb::tuple rank_penalties_of(const DataRows& X, Input2<PointId> nearest, Input2<PointId> asked,
                             Input1<Size> sizes, Input1<PointId> references, int threads,
                             const nb::object& progress) {
   const std::size_t rows = X.shape(0);
@@ -109,7 +110,7 @@ nb::tuple rank_penalties_of(Input2<Real> X, Input2<PointId> nearest, Input2<Poin
   const auto all_rows = [&](const PointId* ids, std::size_t count) {
     return std::all_of(ids, ids + count, is_row);
   };
-  require(X.shape(1) >= 1 && !sample.empty(), "there are no features, or no references");
+  require(!sample.empty(), "there are no references");
   require(nearest.shape(0) == rows && asked.shape(0) == rows, "neighbours do not fit the data");
   require(all_rows(nearest.data(), nearest.size()) && all_rows(asked.data(), asked.size()) &&
               all_rows(sample.data(), sample.size()),
@@ -120,9 +121,7 @@ nb::tuple rank_penalties_of(Input2<Real> X, Input2<PointId> nearest, Input2<Poin
           "a neighbourhood is larger than what is known");
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const RankRequest<Real> request{X.data(),
-                                  static_cast<Size>(rows),
-                                  static_cast<Size>(X.shape(1)),
+  const RankRequest<Real> request{rows_of_data<Real>(X),
                                   nearest.data(),
                                   static_cast<Size>(nearest.shape(1)),
                                   asked.data(),
@@ -140,13 +139,6 @@ nb::tuple rank_penalties_of(Input2<Real> X, Input2<PointId> nearest, Input2<Poin
 }
 
 template <typename Real>
-void bind_ranks(nb::module_& m) {
-  m.def("rank_penalties", &rank_penalties_of<Real>, "X"_a.noconvert(), "nearest"_a.noconvert(),
-        "asked"_a.noconvert(), "sizes"_a.noconvert(), "references"_a.noconvert(), "threads"_a,
-        "progress"_a.none() = nb::none());
-}
-
-template <typename Real>
 void bind_forces(nb::module_& m) {
   m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
         "threads"_a, "output_kernel"_a);
@@ -158,8 +150,15 @@ void bind_forces(nb::module_& m) {
 void bind_quality(nb::module_& m) {
   bind_forces<float>(m);
   bind_forces<double>(m);
-  bind_ranks<float>(m);
-  bind_ranks<double>(m);
+  m.def(
+      "rank_penalties",
+      [](const DataRows& X, Input2<PointId> nearest, Input2<PointId> asked, Input1<Size> sizes,
+         Input1<PointId> references, int threads, const nb::object& progress) {
+        const auto ranks = is_double(X) ? rank_penalties_of<double> : rank_penalties_of<float>;
+        return ranks(X, nearest, asked, sizes, references, threads, progress);
+      },
+      "X"_a.noconvert(), "nearest"_a.noconvert(), "asked"_a.noconvert(), "sizes"_a.noconvert(),
+      "references"_a.noconvert(), "threads"_a, "progress"_a.none() = nb::none());
   m.def("exact_kl", &exact_kl_of, "offsets"_a.noconvert(), "columns"_a.noconvert(),
         "values"_a.noconvert(), "Y"_a.noconvert(), "output_kernel"_a, "threads"_a);
   m.def("kl_by_point", &kl_by_point_of, "offsets"_a.noconvert(), "columns"_a.noconvert(),

@@ -280,6 +280,62 @@ void squared_distances_to(const Real* point, const Real* rows, const PointId* na
   }
 }
 
+// 4 x 3 sums, three rows and one point: 16 vector registers, as AVX2 has.
+inline constexpr int kPairPoints = 4;
+inline constexpr int kPairRows = 3;
+
+// Squared distances of a few points from a few rows, so that what is loaded once serves several.
+template <int kPoints, int kRows, typename Real>
+void squared_distances_of_few(const Real* points, const Real* rows, Size dims, Real* distances,
+                              Size stride) {
+  using S = Simd<Real>;
+  typename S::Vec sums[kPoints][kRows] = {};
+  for (Size d = 0; d < dims; d += S::kLanes) {
+    typename S::Vec row[kRows];
+    unrolled<kRows>([&](auto r)
+                        __attribute__((always_inline)) { row[r] = S::load(rows + r * dims + d); });
+    unrolled<kPoints>([&](auto p) __attribute__((always_inline)) {
+      const typename S::Vec point = S::load(points + p * dims + d);
+      unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+        const typename S::Vec apart = point - row[r];
+        sums[p][r] += apart * apart;
+      });
+    });
+  }
+  for (int p = 0; p < kPoints; ++p) {
+    for (int r = 0; r < kRows; ++r) {
+      distances[p * stride + r] = S::sum(sums[p][r]);
+    }
+  }
+}
+
+template <int kPoints, typename Real>
+void squared_distances_of_points(const Real* points, FilledRange<Real> rows, Size dims,
+                                 Real* distances, Size stride) {
+  Size r = 0;
+  for (; r + kPairRows <= rows.count; r += kPairRows) {
+    squared_distances_of_few<kPoints, kPairRows>(points, rows.rows + r * dims, dims, distances + r,
+                                                 stride);
+  }
+  for (; r < rows.count; ++r) {
+    squared_distances_of_few<kPoints, 1>(points, rows.rows + r * dims, dims, distances + r, stride);
+  }
+}
+
+template <typename Real>
+void squared_distances_of_all(FilledRange<Real> points, FilledRange<Real> rows, Size dims,
+                              Real* distances, Size stride) {
+  Size p = 0;
+  for (; p + kPairPoints <= points.count; p += kPairPoints) {
+    squared_distances_of_points<kPairPoints>(points.rows + p * dims, rows, dims,
+                                             distances + p * stride, stride);
+  }
+  for (; p < points.count; ++p) {
+    squared_distances_of_points<1>(points.rows + p * dims, rows, dims, distances + p * stride,
+                                   stride);
+  }
+}
+
 // Squared distance, every operation in double.
 template <typename Real>
 double squared_distance(const Real* a, const Real* b, Size features, double scale) {

@@ -28,6 +28,7 @@ constexpr DistanceKernels<Real> distance_kernels = {
     .squared_distance = squared_distance<Real>,
     .squared_distances_to = squared_distances_to<Real>,
     .squared_distances_of_integers = squared_distances_of_integers<Real>,
+    .squared_distances_of_all = squared_distances_of_all<Real>,
     .to_bytes = to_bytes<Real>,
 };
 extern const Both<DistanceKernels> kDistanceKernels;

@@ -90,6 +90,13 @@ struct SearchKernels {
                               const float* variances, float* means, float* spreads);
 };
 
+// Rows one after the other, which zeros fill to whole cache lines.
+template <typename Real>
+struct FilledRange {
+  const Real* rows;
+  Size count;
+};
+
 // Rows of the data.
 template <typename Real>
 struct DistanceKernels {
@@ -108,6 +115,11 @@ struct DistanceKernels {
   void (*squared_distances_of_integers)(const std::int16_t* point, const std::int16_t* rows,
                                         const PointId* named, Size count, Size dims,
                                         Real* distances);
+  // quality/ranks.cpp: squared distances, in Real, of every one of some points from every one of
+  // some rows, those of a point `stride` after those of the one before. The distance of a pair does
+  // not depend on what else is asked for.
+  void (*squared_distances_of_all)(FilledRange<Real> points, FilledRange<Real> rows, Size dims,
+                                   Real* distances, Size stride);
   // neighbors/byte_rows.cpp: whether all numbers are bytes, which are then written.
   bool (*to_bytes)(const Real* from, Size count, std::uint8_t* to);
 };

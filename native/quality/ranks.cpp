@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 
 namespace acctsne {
 namespace {
@@ -33,9 +32,9 @@ public:
   const Data* row(Size i) const {
     return reinterpret_cast<const Data*>(memory_.data() + i * lines_);
   }
-  void fill(Size i, const Data* from) {
+  void read(Size i, const PointSet<Data>& points, PointId id) {
     auto* to = reinterpret_cast<Data*>(memory_.data() + i * lines_);
-    std::copy_n(from, features_, to);
+    points.read(id, to);
     std::fill(to + features_, to + length(), Data(0));
   }
 
@@ -43,6 +42,12 @@ private:
   Size features_;
   Size lines_;
   std::vector<Line> memory_;
+};
+
+// A reference that is nearer than some threshold, and the first such threshold.
+struct Near {
+  std::size_t reference;
+  std::size_t bin;
 };
 
 // An asked point beyond the known ones.
@@ -56,19 +61,22 @@ struct Threshold {
 template <typename Data>
 struct Worker {
   Worker(const RankRequest<Data>& request)
-      : points(kPointsPerChunk, request.features), asked(1, request.features),
+      : points(kPointsPerChunk, request.points.features),
+        asked(request.asked_each, request.points.features),
         distances(static_cast<std::size_t>(kPointsPerChunk) * request.references.size()),
-        rank_of(static_cast<std::size_t>(request.rows)), bins(request.references.size()),
+        asked_distances(static_cast<std::size_t>(request.asked_each)),
+        rank_of(static_cast<std::size_t>(request.points.rows)),
         by_reference(request.references.size() * request.sizes.size()) {}
 
   FilledRows<Data> points;
-  FilledRows<Data> asked;
-  std::vector<Data> distances; // of the chunk's points from all references
-  std::vector<Size> rank_of;   // of every row, for the point at hand; 0 if not known
+  FilledRows<Data> asked;            // those beyond the known ones
+  std::vector<Data> distances;       // of the chunk's points from all references
+  std::vector<Data> asked_distances; // of the point at hand
+  std::vector<PointId> rank_of;      // of every row, for the point at hand; 0 if not known
   std::vector<Threshold<Data>> thresholds;
   std::vector<Data> limits;         // their distances, ascending
-  std::vector<Size> bins;           // for each reference the first threshold that it is nearer than
-  std::vector<std::int64_t> counts; // references in each bin
+  std::vector<Near> near;           // beyond the known ones
+  std::vector<std::int64_t> counts; // of those, in each bin
   std::vector<std::int64_t> nearer; // thresholds from each bin on, within the size at hand
   std::vector<std::int64_t> by_reference;
 };
@@ -78,28 +86,30 @@ class RankCounter {
 public:
   RankCounter(const RankRequest<Data>& request, ThreadTeam& team)
       : request_(request),
-        references_(static_cast<Size>(request.references.size()), request.features),
-        names_(request.references.size()) {
-    const auto values = static_cast<std::size_t>(request.rows) * request.sizes.size();
+        references_(static_cast<Size>(request.references.size()), request.points.features) {
+    const auto values = static_cast<std::size_t>(request.points.rows) * request.sizes.size();
     ranks_.kept.resize(values);
     ranks_.penalties.resize(values);
     ranks_.variances.resize(values);
-    std::iota(names_.begin(), names_.end(), PointId{0});
-    parallel_for(team, static_cast<Size>(names_.size()), 64, [&](Size begin, Size end) {
+    parallel_for(team, reference_count(), 64, [&](Size begin, Size end) {
       for (Size r = begin; r < end; ++r) {
-        references_.fill(r, row(request_.references[static_cast<std::size_t>(r)]));
+        references_.read(r, request_.points, request_.references[static_cast<std::size_t>(r)]);
       }
     });
+    is_reference_.resize(static_cast<std::size_t>(request.points.rows));
+    for (const PointId id : request.references) {
+      is_reference_[static_cast<std::size_t>(id)] = 1;
+    }
     for (int w = 0; w < team.size(); ++w) {
       workers_.emplace_back(request);
     }
   }
 
   Ranks run(ThreadTeam& team) {
-    team.for_chunks(chunk_count(request_.rows, kPointsPerChunk), [&](Size chunk, int w) {
+    team.for_chunks(chunk_count(request_.points.rows, kPointsPerChunk), [&](Size chunk, int w) {
       Worker<Data>& worker = workers_[static_cast<std::size_t>(w)];
       const Size begin = chunk * kPointsPerChunk;
-      const Size end = std::min(begin + kPointsPerChunk, request_.rows);
+      const Size end = std::min(begin + kPointsPerChunk, request_.points.rows);
       measure(begin, end, worker, team, w);
       for (Size i = begin; i < end && !team.should_stop(w); ++i) {
         judge(i, worker.distances.data() + (i - begin) * reference_count(), worker);
@@ -118,38 +128,40 @@ public:
   }
 
 private:
-  const Data* row(Size i) const { return request_.data + i * request_.features; }
   Size reference_count() const { return static_cast<Size>(request_.references.size()); }
 
   // Distances of points [begin, end) from all references.
   void measure(Size begin, Size end, Worker<Data>& worker, ThreadTeam& team, int w) const {
     for (Size i = begin; i < end; ++i) {
-      worker.points.fill(i - begin, row(i));
+      worker.points.read(i - begin, request_.points, static_cast<PointId>(i));
     }
     const Size length = references_.length();
     const Size block = std::max<Size>(1, kBlockBytes / (length * Size{sizeof(Data)}));
     for (Size r = 0; r < reference_count() && !team.should_stop(w); r += block) {
       const Size count = std::min(block, reference_count() - r);
-      for (Size i = begin; i < end; ++i) {
-        kernel_.squared_distances_to(worker.points.row(i - begin), references_.row(r),
-                                     names_.data(), count, length,
-                                     worker.distances.data() + (i - begin) * reference_count() + r);
-      }
+      kernel_.squared_distances_of_all({worker.points.row(0), end - begin},
+                                       {references_.row(r), count}, length,
+                                       worker.distances.data() + r, reference_count());
     }
   }
 
   void judge(Size i, const Data* distances, Worker<Data>& worker) {
-    const PointId* nearest = request_.nearest + i * request_.known;
-    for (Size r = 0; r < request_.known; ++r) {
-      worker.rank_of[static_cast<std::size_t>(nearest[r])] = r + 1;
+    const std::span<const PointId> nearest(request_.nearest + i * request_.known,
+                                           static_cast<std::size_t>(request_.known));
+    // References that count: neither known nor the point itself.
+    Size counted = reference_count() - is_reference_[static_cast<std::size_t>(i)];
+    PointId rank = 0;
+    for (const PointId id : nearest) {
+      worker.rank_of[static_cast<std::size_t>(id)] = ++rank;
+      counted -= is_reference_[static_cast<std::size_t>(id)];
     }
     find_thresholds(i, worker);
-    const Size counted = count_references(i, distances, worker);
+    find_near(i, distances, worker);
     for (std::size_t s = 0; s < request_.sizes.size(); ++s) {
       judge(i, s, counted, worker);
     }
-    for (Size r = 0; r < request_.known; ++r) {
-      worker.rank_of[static_cast<std::size_t>(nearest[r])] = 0;
+    for (const PointId id : nearest) {
+      worker.rank_of[static_cast<std::size_t>(id)] = 0;
     }
   }
 
@@ -158,12 +170,16 @@ private:
     for (Size p = 0; p < request_.asked_each; ++p) {
       const PointId id = request_.asked[i * request_.asked_each + p];
       if (worker.rank_of[static_cast<std::size_t>(id)] == 0) {
-        worker.asked.fill(0, row(id));
-        Data distance;
-        kernel_.squared_distances_to(worker.points.row(i % kPointsPerChunk), worker.asked.row(0),
-                                     names_.data(), 1, worker.asked.length(), &distance);
-        worker.thresholds.push_back({distance, id, p});
+        worker.asked.read(static_cast<Size>(worker.thresholds.size()), request_.points, id);
+        worker.thresholds.push_back({Data(0), id, p});
       }
+    }
+    kernel_.squared_distances_of_all(
+        {worker.points.row(i % kPointsPerChunk), 1},
+        {worker.asked.row(0), static_cast<Size>(worker.thresholds.size())}, worker.asked.length(),
+        worker.asked_distances.data(), request_.asked_each);
+    for (std::size_t t = 0; t < worker.thresholds.size(); ++t) {
+      worker.thresholds[t].distance = worker.asked_distances[t];
     }
     std::sort(worker.thresholds.begin(), worker.thresholds.end(),
               [](const Threshold<Data>& a, const Threshold<Data>& b) {
@@ -175,41 +191,37 @@ private:
     }
   }
 
-  // Puts the references into bins; returns how many count, being neither known nor the point.
-  Size count_references(Size i, const Data* distances, Worker<Data>& worker) const {
-    const auto last = static_cast<Size>(worker.limits.size());
+  // Puts references into bins. Most are beyond all thresholds if the map is good.
+  void find_near(Size i, const Data* distances, Worker<Data>& worker) const {
+    worker.near.clear();
     worker.counts.assign(worker.limits.size() + 1, 0);
-    Size counted = 0;
-    for (Size r = 0; r < reference_count(); ++r) {
-      const PointId id = request_.references[static_cast<std::size_t>(r)];
-      Size bin = last;
-      if (id != i && worker.rank_of[static_cast<std::size_t>(id)] == 0) {
-        bin = bin_of(distances[r], id, worker);
-        ++worker.counts[static_cast<std::size_t>(bin)];
-        ++counted;
-      }
-      worker.bins[static_cast<std::size_t>(r)] = bin;
+    if (worker.limits.empty()) {
+      return;
     }
-    return counted;
+    const Data farthest = worker.limits.back();
+    for (std::size_t r = 0; r < request_.references.size(); ++r) {
+      const PointId id = request_.references[r];
+      if (distances[r] <= farthest && id != i &&
+          worker.rank_of[static_cast<std::size_t>(id)] == 0) {
+        const std::size_t bin = bin_of(distances[r], id, worker);
+        worker.near.push_back({r, bin});
+        ++worker.counts[bin];
+      }
+    }
   }
 
-  static Size bin_of(Data distance, PointId id, const Worker<Data>& worker) {
+  // The first threshold that a reference is nearer than; the number of them if there is none.
+  static std::size_t bin_of(Data distance, PointId id, const Worker<Data>& worker) {
     const std::vector<Data>& limits = worker.limits;
-    const auto last = static_cast<Size>(limits.size());
-    if (last == 0 || distance > limits.back()) {
-      return last; // as most are in a good map
-    }
-    // The first limit that is not below the distance, without a branch.
+    // The first limit that is not below the distance. A branch would be taken at random.
     const Data* first = limits.data();
-    for (Size count = last; count > 1;) {
-      const Size half = count / 2;
-      first += first[half - 1] < distance ? half : 0;
+    for (std::size_t count = limits.size(); count > 1;) {
+      const std::size_t half = count / 2;
+      first += half * static_cast<std::size_t>(first[half - 1] < distance);
       count -= half;
     }
-    auto bin = static_cast<Size>(first - limits.data());
-    bin += *first < distance ? 1 : 0;
-    while (bin < last && limits[static_cast<std::size_t>(bin)] == distance &&
-           worker.thresholds[static_cast<std::size_t>(bin)].id <= id) {
+    auto bin = static_cast<std::size_t>(first - limits.data());
+    while (bin < limits.size() && limits[bin] == distance && worker.thresholds[bin].id <= id) {
       ++bin;
     }
     return bin;
@@ -222,7 +234,7 @@ private:
     Size known_penalty = 0;
     for (Size p = 0; p < k; ++p) {
       const PointId id = request_.asked[i * request_.asked_each + p];
-      const Size rank = worker.rank_of[static_cast<std::size_t>(id)];
+      const Size rank{worker.rank_of[static_cast<std::size_t>(id)]};
       kept += rank != 0 && rank <= k ? 1 : 0;
       // All known ones are nearer than one that is not known.
       known_penalty += rank != 0 ? std::max<Size>(0, rank - k) : request_.known + 1 - k;
@@ -239,11 +251,10 @@ private:
       sum += count * value;
       squares += count * value * value;
     }
-    for (std::size_t r = 0; r < worker.bins.size(); ++r) {
-      worker.by_reference[r * request_.sizes.size() + s] +=
-          worker.nearer[static_cast<std::size_t>(worker.bins[r])];
+    for (const Near& near : worker.near) {
+      worker.by_reference[near.reference * request_.sizes.size() + s] += worker.nearer[near.bin];
     }
-    const auto beyond = static_cast<double>(request_.rows - 1 - request_.known);
+    const auto beyond = static_cast<double>(request_.points.rows - 1 - request_.known);
     const auto sample = static_cast<double>(counted);
     const std::size_t at = static_cast<std::size_t>(i) * request_.sizes.size() + s;
     ranks_.kept[at] = kept;
@@ -259,7 +270,7 @@ private:
 
   const RankRequest<Data>& request_;
   FilledRows<Data> references_;
-  std::vector<PointId> names_; // 0, 1, 2 ...: the kernel asks for them
+  std::vector<std::uint8_t> is_reference_; // of every row
   const DistanceKernels<Data>& kernel_ = kernels().distances.template of<Data>();
   std::vector<Worker<Data>> workers_;
   Ranks ranks_;

@@ -4,6 +4,7 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "neighbors/points.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -15,9 +16,7 @@ namespace acctsne {
 // Points, and for each the others in some other space that are asked for.
 template <typename Data>
 struct RankRequest {
-  const Data* data; // rows x features, row-major
-  Size rows;
-  Size features;
+  PointSet<Data> points; // without a projection
   const PointId* nearest; // rows x known: the nearest points, nearest first, ties by index
   Size known;
   const PointId* asked; // rows x asked_each: distinct, none of them the point itself

@@ -338,6 +338,48 @@ TEST(squared_distances_to_named_rows_match_a_double_loop) {
   });
 }
 
+TEST(squared_distances_of_all_pairs_match_a_double_loop) {
+  for_levels([] {
+    for_reals([]<typename Real>() {
+      constexpr Size kMost = 9; // two tiles and what is left of a third
+      constexpr Size kStride = 11;
+      const auto& distances_of = kernels().distances.of<Real>();
+      for (const Size dims : {16, 48, 784}) {
+        const std::vector<Real> points = make_cloud<Real>(Cloud::uniform, kMost * dims, 1, 3);
+        const std::vector<Real> rows = make_cloud<Real>(Cloud::uniform, kMost * dims, 1, 4);
+        for (const Size point_count : {1, 3, 4, 9}) {
+          for (const Size row_count : {0, 1, 2, 3, 8}) {
+            std::vector<Real> distances(at(kMost * kStride), Real(-1));
+            distances_of.squared_distances_of_all({points.data(), point_count},
+                                                  {rows.data(), row_count}, dims, distances.data(),
+                                                  kStride);
+            for (Size p = 0; p < kMost; ++p) {
+              for (Size r = 0; r < kStride; ++r) {
+                const Real found = distances[at(p * kStride + r)];
+                if (p >= point_count || r >= row_count) {
+                  CHECK_EQUAL(found, Real(-1));
+                  continue;
+                }
+                double sum = 0;
+                for (Size d = 0; d < dims; ++d) {
+                  sum += std::pow(static_cast<double>(points[at(p * dims + d)]) -
+                                      static_cast<double>(rows[at(r * dims + d)]),
+                                  2);
+                }
+                CHECK_NEAR(found, sum, 16 * static_cast<double>(kEpsilon<Real>) * sum);
+                Real alone;
+                distances_of.squared_distances_of_all({&points[at(p * dims)], 1},
+                                                      {&rows[at(r * dims)], 1}, dims, &alone, 1);
+                CHECK_EQUAL(found, alone);
+              }
+            }
+          }
+        }
+      }
+    });
+  });
+}
+
 TEST(squared_distances_of_filled_rows_are_near_distances) {
   for_levels([] {
     for_reals([]<typename Real>() {

@@ -128,8 +128,13 @@ TEST(rank_penalties_are_their_definition) {
       }
       std::vector<PointId> all(at(kRows));
       std::iota(all.begin(), all.end(), PointId{0});
-      const RankRequest<Real> request{
-          points.data(), kRows, dims, nearest.data(), kKnown, asked.data(), kAsked, sizes, all};
+      const RankRequest<Real> request{{points.data(), kRows, dims, {}},
+                                      nearest.data(),
+                                      kKnown,
+                                      asked.data(),
+                                      kAsked,
+                                      sizes,
+                                      all};
       for_levels([&] {
         ThreadTeam alone(1);
         const Ranks ranks = rank_penalties(request, alone);
@@ -148,6 +153,13 @@ TEST(rank_penalties_are_their_definition) {
             CHECK_EQUAL(ranks.penalties[at(i) * sizes.size() + s], penalty);
             CHECK_EQUAL(ranks.variances[at(i) * sizes.size() + s], 0.0);
           }
+        }
+        if constexpr (sizeof(Real) == sizeof(float)) {
+          const std::vector<std::uint8_t> bytes(points.begin(), points.end());
+          RankRequest<Real> of_bytes = request;
+          of_bytes.points.data = bytes.data();
+          of_bytes.points.layout.stored = Stored::byte;
+          CHECK(same_bytes(ranks.penalties, rank_penalties(of_bytes, alone).penalties));
         }
         for (const int threads : {2, 3, 8}) {
           ThreadTeam team(threads);
@@ -187,8 +199,8 @@ TEST(sampled_ranks_are_right_on_average) {
   for (int round = 0; round < kRounds; ++round) {
     std::shuffle(all.begin(), all.end(), random);
     std::vector<PointId> references(all.begin(), all.begin() + 80);
-    const RankRequest<double> request{points.data(), kRows, 3,     nearest.data(), kKnown,
-                                      asked.data(),  3,     sizes, references};
+    const RankRequest<double> request{
+        {points.data(), kRows, 3, {}}, nearest.data(), kKnown, asked.data(), 3, sizes, references};
     const Ranks ranks = rank_penalties(request, team);
     for (Size i = 0; i < kRows; ++i) {
       const double error = ranks.penalties[at(i)] - expected;

@@ -172,7 +172,7 @@ def kl_by_point(
     threads: int,
 ) -> npt.NDArray[np.float64]: ...
 def rank_penalties(
-    X: Reals,
+    X: Stored,
     nearest: npt.NDArray[np.int32],
     asked: npt.NDArray[np.int32],
     sizes: npt.NDArray[np.int64],

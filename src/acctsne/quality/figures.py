@@ -10,10 +10,9 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
 from acctsne.affinities.similarity import Similarity
-from acctsne.files.backed import in_reach
 from acctsne.forces.engine import METHODS, check_method
 from acctsne.forces.output_kernel import Dof, check_dof
-from acctsne.neighbors.nearest import find_neighbors
+from acctsne.neighbors.nearest import check_rows, find_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.runtime.checks import check_layout_dtype, check_sparse
 from acctsne.runtime.labels import label_array, missing_labels
@@ -287,20 +286,13 @@ def label_agreement(
 
 
 def check_data(X: Any) -> Any:
-    """Check rows of data, a dense array or a CSR matrix.
+    """Check rows of data: a dense array of a stored type, or a CSR matrix in double precision.
 
-    Whatever is not dense float32 becomes float64: the search of dense rows computes in double
-    precision whatever they are, that of sparse ones in theirs.
+    The search of dense rows computes in double precision whatever they are, that of sparse ones in
+    theirs.
     """
-    X = check_sparse(in_reach(X))
-    return check_array(
-        X,
-        accept_sparse="csr",
-        dtype=np.float64 if issparse(X) else [np.float64, np.float32],
-        order="C",
-        ensure_min_samples=2,
-        input_name="X",
-    )
+    rows = check_rows(X, "X", 2)
+    return rows.astype(np.float64, copy=False) if issparse(rows) else rows
 
 
 def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -226,7 +226,8 @@ def report(
 
     ranks = _Ranks(sizes, references, threads)
     form = euclidean_form(X, NATIVE_METRICS[metric])  # ranks are the same as the metric's
-    rows = form.data.astype(double) if len(references) == len(X) else form.data
+    exact = len(references) == len(X)
+    rows = form.data.astype(double, order="C", copy=False) if exact else form.data
     trust = ranks.judge(rows, in_data, in_map, form.zero_rows)
     continuity = ranks.judge(Y, in_map, in_data)
     stretch = _stretch(in_data, Y, min(sizes))
