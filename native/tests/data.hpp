@@ -24,14 +24,16 @@
 namespace acctsne {
 
 // Under the thread sanitizer, which looks for races and takes its time, only what can have some:
-// many threads beside the one they are compared to, and the kernels of one level, which share
-// nothing that those of another do not.
+// many threads beside the one they are compared to, one number of processes, and the kernels of one
+// level, which share nothing that those of another do not.
 #ifdef __SANITIZE_THREAD__
-inline constexpr bool kOneLevel = true;
+inline constexpr bool kRacesOnly = true;
 inline constexpr int kThreadCounts[] = {1, 8};
+inline constexpr int kProcessCounts[] = {3};
 #else
-inline constexpr bool kOneLevel = false;
+inline constexpr bool kRacesOnly = false;
 inline constexpr int kThreadCounts[] = {1, 2, 3, 8};
+inline constexpr int kProcessCounts[] = {2, 3, 4};
 #endif
 
 template <typename Real>
@@ -42,7 +44,7 @@ template <typename Body>
 void for_levels(Body&& body) {
   const std::string before = kernels().level;
   for (const std::string& level : usable_levels()) {
-    if (!kOneLevel || level == before) {
+    if (!kRacesOnly || level == before) {
       use_level(level);
       const check::Scope scope(level);
       body();
