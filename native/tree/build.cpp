@@ -24,6 +24,18 @@ Size points_per_subtree(Size count) {
   return std::max(kSubtreePoints, count / 512);
 }
 
+// How many of the sorted codes, of which there is one at least and the first of which counts, are
+// no larger than this one. A branch would be taken at random.
+PointId codes_up_to(MortonCode largest, const MortonCode* codes, PointId count) {
+  const MortonCode* last = codes;
+  while (count > 1) {
+    const PointId half = count / 2;
+    last += half * static_cast<PointId>(last[half] <= largest);
+    count -= half;
+  }
+  return static_cast<PointId>(last - codes) + 1;
+}
+
 // Lanes of the widest vector that any kernel has.
 template <typename Real>
 constexpr std::size_t kMostLanes = 64 / sizeof(Real);
@@ -95,15 +107,11 @@ template <typename Real, int Dims>
 template <typename Visit>
 void Tree<Real, Dims>::visit_children(const Node<Real, Dims>& node, Visit&& visit) const {
   const int shift = (kMortonBits<Dims> - node.level - 1) * Dims;
-  constexpr MortonCode kChildMask = (MortonCode{1} << Dims) - 1;
   PointId begin = node.begin;
   while (begin < node.end) {
-    const MortonCode child = (codes_[static_cast<std::size_t>(begin)] >> shift) & kChildMask;
-    const auto first = codes_.begin() + begin;
-    const auto last = codes_.begin() + node.end;
-    const auto after = std::partition_point(
-        first, last, [&](MortonCode code) { return ((code >> shift) & kChildMask) == child; });
-    const auto end = static_cast<PointId>(after - codes_.begin());
+    const MortonCode last_of_child =
+        codes_[static_cast<std::size_t>(begin)] | ((MortonCode{1} << shift) - 1);
+    const PointId end = begin + codes_up_to(last_of_child, codes_.data() + begin, node.end - begin);
     visit(begin, end);
     begin = end;
   }

@@ -5,7 +5,8 @@
 // they
 //    are nearly sorted. One pass puts them into buckets by their leading bits: per chunk a
 //    histogram, one running sum over buckets and chunks, per chunk a scatter. Each bucket is then
-//    sorted in cache, by insertion as long as that has little to move.
+//    sorted in cache: by insertion as long as that has little to move, else by its own leading
+//    bits first.
 //
 // Equal codes are ordered by their points' ids, so that the result depends neither on the threads
 // nor on the order before.
@@ -27,10 +28,12 @@ constexpr Size kChunk = 8192;
 constexpr Size kBucketPoints = 64;
 constexpr int kMostBucketBits = 11;
 constexpr Size kBucketsPerTask = 16;
-// Moves for each element after which insertion is given up: about what sorting from scratch costs.
-constexpr Size kMovesPerElement = 8;
+// Moves for each element after which insertion is given up (benchmarks/steps.py, docs/tuning.md).
+constexpr Size kMovesPerElement = 2;
+// Bits that a bucket is sorted by at a time, twice.
+constexpr int kDigitBits = 8;
 
-using CodedPoint = std::pair<MortonCode, PointId>;
+using CodedPoint = CodeSorter::CodedPoint;
 
 // Sorts by insertion, unless that takes too many moves.
 bool sort_by_insertion(MortonCode* codes, PointId* order, Size count) {
@@ -53,18 +56,44 @@ bool sort_by_insertion(MortonCode* codes, PointId* order, Size count) {
   return true;
 }
 
-void sort_bucket(MortonCode* codes, PointId* order, Size count, std::vector<CodedPoint>& pairs) {
+// Sorts by one digit, equal ones staying in their order.
+void sort_by_digit(const std::vector<CodedPoint>& from, std::vector<CodedPoint>& to, int shift) {
+  constexpr MortonCode kMask = (MortonCode{1} << kDigitBits) - 1;
+  std::uint32_t places[std::size_t{1} << kDigitBits] = {};
+  for (const CodedPoint& point : from) {
+    ++places[(point.first >> shift) & kMask];
+  }
+  std::exclusive_scan(std::begin(places), std::end(places), std::begin(places), 0u);
+  to.resize(from.size());
+  for (const CodedPoint& point : from) {
+    to[places[(point.first >> shift) & kMask]++] = point;
+  }
+}
+
+void sort_bucket(MortonCode* codes, PointId* order, Size count, CodeSorter::Scratch& scratch) {
   if (sort_by_insertion(codes, order, count)) {
     return;
   }
-  pairs.clear();
+  MortonCode differing = 0;
+  scratch.points.clear();
   for (Size i = 0; i < count; ++i) {
-    pairs.emplace_back(codes[i], order[i]);
+    differing |= codes[i] ^ codes[0];
+    scratch.points.emplace_back(codes[i], order[i]);
   }
-  std::sort(pairs.begin(), pairs.end());
-  for (Size i = 0; i < count; ++i) {
-    codes[i] = pairs[static_cast<std::size_t>(i)].first;
-    order[i] = pairs[static_cast<std::size_t>(i)].second;
+  const auto write = [&] {
+    for (Size i = 0; i < count; ++i) {
+      codes[i] = scratch.points[static_cast<std::size_t>(i)].first;
+      order[i] = scratch.points[static_cast<std::size_t>(i)].second;
+    }
+  };
+  const int shift = std::max(0, static_cast<int>(std::bit_width(differing)) - 2 * kDigitBits);
+  sort_by_digit(scratch.points, scratch.sorted, shift);
+  sort_by_digit(scratch.sorted, scratch.points, shift + kDigitBits);
+  write();
+  if (!sort_by_insertion(codes, order, count)) {
+    // A crowd in one small place of a wide bucket.
+    std::sort(scratch.points.begin(), scratch.points.end());
+    write();
   }
 }
 
@@ -104,12 +133,12 @@ void compute_morton_codes(const Real* points, Size count, const Box<Real, Dims>&
 void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& order, int code_bits,
                       ThreadTeam& team) {
   const Size count = static_cast<Size>(codes.size());
-  pairs_.resize(static_cast<std::size_t>(team.size()));
+  scratch_.resize(static_cast<std::size_t>(team.size()));
   const auto average_buckets = static_cast<std::uint64_t>(count / kBucketPoints);
   const int bucket_bits =
       std::min(kMostBucketBits, static_cast<int>(std::bit_width(average_buckets)));
   if (bucket_bits <= 1) {
-    sort_bucket(codes.data(), order.data(), count, pairs_[0]);
+    sort_bucket(codes.data(), order.data(), count, scratch_[0]);
     return;
   }
 
@@ -154,7 +183,7 @@ void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& orde
     for (std::size_t bucket = first; bucket < last; ++bucket) {
       sort_bucket(sorted_codes_.data() + starts_[bucket], sorted_order_.data() + starts_[bucket],
                   Size{starts_[bucket + 1]} - Size{starts_[bucket]},
-                  pairs_[static_cast<std::size_t>(worker)]);
+                  scratch_[static_cast<std::size_t>(worker)]);
     }
   });
   codes.swap(sorted_codes_);

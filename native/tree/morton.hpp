@@ -30,15 +30,23 @@ void compute_morton_codes(const Real* points, Size count, const Box<Real, Dims>&
 // sort to sort.
 class CodeSorter {
 public:
+  using CodedPoint = std::pair<MortonCode, PointId>;
+
   void sort(std::vector<MortonCode>& codes, std::vector<PointId>& order, int code_bits,
             ThreadTeam& team);
+
+  // What a worker needs to sort a bucket.
+  struct Scratch {
+    std::vector<CodedPoint> points;
+    std::vector<CodedPoint> sorted; // by a digit
+  };
 
 private:
   std::vector<MortonCode> sorted_codes_;
   std::vector<PointId> sorted_order_;
   std::vector<std::uint32_t> places_; // chunks x buckets: where a chunk's next code goes
   std::vector<std::uint32_t> starts_; // of the buckets
-  std::vector<std::vector<std::pair<MortonCode, PointId>>> pairs_; // scratch of each worker
+  std::vector<Scratch> scratch_;      // of each worker
 };
 
 // Codes of points in the cube over [lower, upper], and how many of their bits may be set. At most
