@@ -249,6 +249,26 @@ class TestFits:
         assert told.kl_divergence_ < 1.001 * tsne.kl_divergence_
         assert TSNE(max_iter=1000, tol=0).fit(digits[0]).n_iter_ == 999
 
+    @pytest.mark.parametrize("n_samples", [100, 400])
+    def test_without_tol_a_fit_runs_to_the_bound(
+        self, digits: tuple[Array, Array], n_samples: int
+    ) -> None:
+        X = digits[0][:n_samples]
+        kls: list[float] = []
+        tsne = TSNE(tol=0, max_iter=1500, callback=lambda _, kl, __: kls.append(kl))
+        assert tsne.set_params(callback_every=20).fit(X).n_iter_ == 1499
+        # The KL divergence had long stopped falling.
+        assert 20 * np.argmin(kls) < 1500 - 2 * tsne.n_iter_without_progress
+        # A rule that was asked for holds.
+        assert tsne.set_params(n_iter_without_progress=200).fit(X).n_iter_ < 1499
+        tsne.set_params(n_iter_without_progress=300, min_grad_norm=1e9)
+        assert tsne.fit(X).n_iter_ < 1499
+
+    def test_without_tol_scikit_learns_rules_stay_as_they_are(self, P: Affinities) -> None:
+        # Steps too short to change a coordinate: no look is any better than the first.
+        still: dict[str, Any] = {"schedule": "sklearn", "learning_rate": 1e-20, "min_grad_norm": 0}
+        assert fit(P, tol=0, **still).n_iter_ == 299 + 350
+
     def test_tol(self, P: Affinities) -> None:
         # So large a one ends at the third look after early exaggeration, however long that is.
         for early in (60, 250, 300):

@@ -223,7 +223,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
             problems = self._problems(Xs)
             ties = _check_ties(relations, ids, [problem.n_samples for _, problem in problems])
             descent = self._start(problems, ties, timer)
-            rules = Watch(problems[0][0]._tol())
+            rules = Watch(Watch.of(problems[0][0].get_params(deep=False)).tol)
             with (
                 timer.stage("descent"),
                 progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to,

@@ -34,7 +34,7 @@ from acctsne.neighbors.nearest import find_all_pairs, find_neighbors
 from acctsne.neighbors.principal_components import principal_components
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
 from acctsne.optimize.schedule import MAX_ITERATIONS, TANGLED, PerPhase, Phase, Schedule
-from acctsne.optimize.stopping import TOL, Watch
+from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, Watch
 from acctsne.problem import (
     Problem,
     Samples,
@@ -102,11 +102,11 @@ class TSNE(
     n_iter_without_progress : int, default=300
         Stop after so many iterations without a smaller KL divergence, looked at every 20 iterations
         after early exaggeration, every 50 if `schedule="sklearn"`. -1 stops at the first look that
-        finds none smaller.
+        finds none smaller. With `tol=0` the default does not stop; see there.
 
     min_grad_norm : float, default=1e-7
         Stop when the gradient's norm is not larger, looked at as often as
-        `n_iter_without_progress`.
+        `n_iter_without_progress`. With `tol=0` the default does not stop; see there.
 
     metric : str or callable, default="euclidean"
         Distance between samples, any of scikit-learn's: "euclidean", "l2", "sqeuclidean", "cosine"
@@ -208,8 +208,10 @@ class TSNE(
         Stop when the KL divergence has fallen, over the last 40 iterations, by less than this part
         of all that was gained so far, over a map with all points in one place. It is looked at
         every 20 iterations after early exaggeration; every 50, over the last 100, if
-        `schedule="sklearn"`. 0 never stops. "auto" is 0.005 if `schedule="fast"`, and 0 if
-        `schedule="sklearn"`.
+        `schedule="sklearn"`. 0 never stops: a fit runs to `max_iter`, unless
+        `n_iter_without_progress` or `min_grad_norm` is given another value than its default, or
+        `schedule="sklearn"`, where both keep scikit-learn's meaning. "auto" is 0.005 if
+        `schedule="fast"`, and 0 if `schedule="sklearn"`.
 
     neighbors : {"auto", "exact", "approximate"}, default="auto"
         How the nearest neighbours are found; see :func:`acctsne.nearest_neighbors`. "auto" is exact
@@ -316,8 +318,8 @@ class TSNE(
         early_exaggeration: float = 12.0,
         learning_rate: PerPhase = "auto",
         max_iter: int = 1000,
-        n_iter_without_progress: int = 300,
-        min_grad_norm: float = 1e-7,
+        n_iter_without_progress: int = PATIENCE,
+        min_grad_norm: float = MIN_GRAD_NORM,
         metric: str | Callable[..., float] = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: str | npt.NDArray[Any] = "pca",
@@ -569,7 +571,7 @@ class TSNE(
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
                 descent.run(
                     schedule,
-                    Watch(self._tol(), self.min_grad_norm, max(self.n_iter_without_progress, 0)),
+                    Watch.of(self.get_params(deep=False)),
                     fixed=problem.fixed,
                     callbacks=callbacks,
                     callback_every=self.callback_every,
@@ -616,11 +618,6 @@ class TSNE(
             self.late_exaggeration_start,
         )
         return schedule.phases(n_samples, tangled)
-
-    def _tol(self) -> float:
-        if self.tol == "auto":
-            return TOL if self.schedule == "fast" else 0.0
-        return float(self.tol)
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Place samples into the map, which stays as it is.

@@ -1,11 +1,14 @@
 """When the gradient descent ends before its time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
-# The default of TSNE.
+# The defaults of TSNE; the last two are scikit-learn's.
 TOL = 0.005
+PATIENCE = 300
+MIN_GRAD_NORM = 1e-7
 
 # Looks that a fall is measured over: one alone may meet a moment at which friction holds the map.
 LOOKS = 2
@@ -26,6 +29,26 @@ class Watch:
     kls: Sequence[float] = field(default_factory=list)  # the last few, the oldest first
     best_kl: float = inf
     best_iteration: int = 0
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> "Watch":
+        """Take the rules from the parameters of an estimator."""
+        fast = parameters["schedule"] == "fast"
+        tol = parameters["tol"]
+        if tol == "auto":
+            tol = TOL if fast else 0.0
+        rules = cls(
+            float(tol),
+            float(parameters["min_grad_norm"]),
+            float(max(parameters["n_iter_without_progress"], 0)),
+        )
+        if fast and rules.tol == 0:
+            # Whoever wants all iterations has not asked for the defaults of the other two.
+            if rules.min_grad_norm == MIN_GRAD_NORM:
+                rules.min_grad_norm = -inf
+            if rules.patience == PATIENCE:
+                rules.patience = inf
+        return rules
 
     def reason_to_end(self, iteration: int, kl: float, gradient_norm: float) -> str:
         """Take a look; returns why the phase should end, or nothing."""
