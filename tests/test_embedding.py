@@ -211,8 +211,43 @@ class TestCallbacks:
         assert [message.split(":")[0] for message in caplog.messages] == [
             "optimization, iteration 50",
             "optimization, iteration 100",
+            "ended after 110 iterations",
         ]
         assert_same_bits(embedding, start(P).optimize(110))
+
+    def test_the_log_says_why_it_ended(
+        self, P: Affinities, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        embedding = start(P).optimize(30, exaggeration=12, verbose=1)
+        embedding.optimize(100_000, tol=0.9, verbose=1)
+        embedding.optimize(50, callbacks=lambda *_: True, callback_every=10, verbose=1)
+        ends = [message for message in caplog.messages if message.startswith("ended")]
+        assert ends == [
+            "ended after 30 iterations: n_iter",
+            "ended after 80 iterations: KL divergence hardly falls",
+            "ended after 90 iterations: callback",
+        ]
+
+    def test_exaggeration_does_not_end_before_its_time(self, P: Affinities) -> None:
+        # Its KL divergence rises, which says nothing about the map.
+        embedding = start(P)
+        assert embedding.optimize(200, exaggeration=12, tol=0.9).n_iter == 200
+        assert embedding.optimize(200, exaggeration=0.5, tol=0.9).n_iter == 400
+        assert embedding.optimize(200, tol=0.9).n_iter < 600
+
+    def test_restraint_is_told_of_the_call_that_needed_it(
+        self, P: Affinities, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        embedding = start(P).optimize(50, exaggeration=12, learning_rate=1e9, verbose=1)
+        assert "learning rate lowered to n_samples / exaggeration, at most 16.67" in caplog.text
+        caplog.clear()
+        embedding.optimize(50, verbose=1)
+        assert "lowered" not in caplog.text
+        # Whatever was lowered before.
+        embedding.optimize(50, exaggeration=4, learning_rate=1e9, verbose=1)
+        embedding.optimize(50, exaggeration=12, learning_rate=1e9, verbose=1)
+        told = [message for message in caplog.messages if "lowered" in message]
+        assert [one.split("at most ")[1].split(":")[0] for one in told] == ["50", "16.67"]
 
 
 class TestErrors:

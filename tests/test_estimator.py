@@ -423,7 +423,13 @@ class TestLog:
         self, X: Array, caplog: pytest.LogCaptureFixture
     ) -> None:
         small(verbose=1, min_grad_norm=1e9, max_iter=400).fit(X)
-        assert "stopped after 260 iterations: small gradient" in caplog.text
+        assert "ended after 260 iterations: small gradient" in caplog.text
+
+    def test_the_bound_is_a_reason_too(self, X: Array, caplog: pytest.LogCaptureFixture) -> None:
+        small(verbose=1, max_iter=270).fit(X)
+        assert [m for m in caplog.messages if "ended" in m] == [
+            "ended after 270 iterations: max_iter"
+        ]
 
     def test_level_of_the_logger_is_restored(self, X: Array) -> None:
         logger = logging.getLogger("acctsne")

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn import datasets
 
 from acctsne import TSNE, Affinities
 
@@ -104,12 +105,48 @@ def test_late_exaggeration_neither_swings_nor_flies_apart(data: Array, factor: f
 
 
 def test_the_log_says_so(data: Array, caplog: pytest.LogCaptureFixture) -> None:
-    TSNE(verbose=1, random_state=0, learning_rate=1e9, perplexity=2).fit(data)
+    TSNE(verbose=1, random_state=0, learning_rate=1e9, dof=20).fit(data)
     assert "learning rate lowered to n_samples / exaggeration, at most 900" in caplog.text
     assert "steps too large: less momentum in" in caplog.text
     caplog.clear()
     TSNE(verbose=1, random_state=0).fit(data)
     assert "lowered" not in caplog.text
+    assert "steps too large" not in caplog.text
+
+
+# Those whose steps are shortened more often than in any ordinary fit.
+@pytest.mark.parametrize("name", ["2 points", "3 points", "dof 20"])
+def test_the_log_tells_of_hostile_problems(
+    name: str, data: Array, caplog: pytest.LogCaptureFixture
+) -> None:
+    X, parameters = PROBLEMS[name]
+    TSNE(verbose=1, random_state=0, **parameters).fit(data if isinstance(X, str) else X)
+    assert "steps too large: less momentum in" in caplog.text
+
+
+ORDINARY: dict[str, Any] = {
+    "iris": lambda: datasets.load_iris().data,
+    "wine": lambda: datasets.load_wine().data,
+    "breast cancer": lambda: datasets.load_breast_cancer().data,
+    **{
+        f"{n} digits": lambda n=n: datasets.load_digits().data[:n]
+        for n in (100, 200, 300, 400, 500, 600, 700, 800, 900)
+    },
+    **{
+        f"{n} points in blobs": lambda n=n: datasets.make_blobs(n, 10, centers=8, random_state=0)[0]
+        for n in (100, 500, 2000)
+    },
+    **{
+        f"{n} points of a swiss roll": lambda n=n: datasets.make_swiss_roll(n, random_state=0)[0]
+        for n in (100, 500, 2000)
+    },
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_the_log_of_an_ordinary_fit_is_silent(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    TSNE(verbose=1, random_state=0).fit(ORDINARY[name]())
+    assert "KL divergence" in caplog.text
     assert "steps too large" not in caplog.text
 
 

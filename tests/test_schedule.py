@@ -230,7 +230,7 @@ class TestFits:
         tsne = TSNE(verbose=1, callback=lambda i, kl, _: kls.update({i: kl}), callback_every=10)
         tsne.fit(digits[0])
         n_iter = tsne.n_iter_ + 1
-        assert f"embedding stopped after {n_iter} iterations: KL divergence hardly" in caplog.text
+        assert f"ended after {n_iter} iterations: KL divergence hardly falls" in caplog.text
         assert 100 <= n_iter < 400
         assert n_iter % 20 == 0
         # The first look at which two more have brought less than 0.5 % of what was gained over a
@@ -254,13 +254,10 @@ class TestFits:
         self, digits: tuple[Array, Array], n_samples: int
     ) -> None:
         X = digits[0][:n_samples]
-        kls: list[float] = []
-        tsne = TSNE(tol=0, max_iter=1500, callback=lambda _, kl, __: kls.append(kl))
-        assert tsne.set_params(callback_every=20).fit(X).n_iter_ == 1499
-        # The KL divergence had long stopped falling.
-        assert 20 * np.argmin(kls) < 1500 - 2 * tsne.n_iter_without_progress
-        # A rule that was asked for holds.
-        assert tsne.set_params(n_iter_without_progress=200).fit(X).n_iter_ < 1499
+        tsne = TSNE(tol=0, max_iter=1500)
+        assert tsne.fit(X).n_iter_ == 1499
+        # A rule that was asked for holds, one of more patience than the default too.
+        assert tsne.set_params(n_iter_without_progress=301).fit(X).n_iter_ < 1499
         tsne.set_params(n_iter_without_progress=300, min_grad_norm=1e9)
         assert tsne.fit(X).n_iter_ < 1499
 

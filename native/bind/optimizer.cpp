@@ -256,10 +256,15 @@ public:
   nb::dict restraint() const {
     const Restraint& restraint = optimizer_->restraint();
     nb::dict result;
+    result["iterations"] = restraint.iterations;
     result["braked"] = restraint.braked;
     result["turned"] = restraint.turned;
     result["lowered_rate"] = restraint.lowered_rate;
     return result;
+  }
+  void forget_restraint() {
+    const Exclusive alone(owner_, Exclusive::Nested::refused);
+    optimizer_->forget_restraint();
   }
   nb::dict seconds() const {
     const StepSeconds& seconds = optimizer_->seconds();
@@ -391,7 +396,8 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def_prop_ro("seconds", &Bound::seconds)
       .def_prop_ro("bytes_sent", &Bound::bytes_sent)
       .def_prop_ro("rows", &Bound::rows)
-      .def_prop_ro("restraint", &Bound::restraint);
+      .def_prop_ro("restraint", &Bound::restraint)
+      .def("forget_restraint", &Bound::forget_restraint);
 }
 
 } // namespace

@@ -382,6 +382,7 @@ private:
       ++this->restraint_.braked;
     }
     this->restraint_.turned += totals.turned;
+    ++this->restraint_.iterations;
     this->iterations_.fetch_add(1, std::memory_order_relaxed);
     ++this->by_method_[static_cast<int>(repulsion_.used())];
     return unit * totals.gradient_norm;

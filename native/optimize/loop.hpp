@@ -23,10 +23,11 @@ struct Report {
   double gradient_norm; // of the gradient that it followed
 };
 
-// What has kept a run from swinging or flying apart since the optimiser was made.
+// What has kept a run from swinging or flying apart since it was last forgotten.
 struct Restraint {
-  Size braked = 0;   // iterations in which the objective rose, so that friction did
-  double turned = 0; // steps of single points that turned round and grew, so that their gain fell
+  Size iterations = 0; // since then
+  Size braked = 0;     // iterations in which the objective rose, so that friction did
+  double turned = 0;   // steps of single points that turned round and grew, so that their gain fell
   double lowered_rate = 0; // the largest learning rate that was used in place of a larger one
 };
 
@@ -102,6 +103,7 @@ public:
   const StepSeconds& seconds() const { return seconds_; }
   const SentBytes& sent() const { return sent_; }
   const Restraint& restraint() const { return restraint_; }
+  void forget_restraint() { restraint_ = {}; }
   // Finished iterations by the method that computed their repulsion.
   Size iterations_by(Method method) const { return by_method_[static_cast<int>(method)]; }
 

@@ -391,6 +391,12 @@ TEST(a_descent_that_is_too_fast_is_restrained) {
   CHECK(optimizer->kl_divergence(team) < 0.3 * before);
   CHECK(optimizer->restraint().turned > kCount);
   CHECK_EQUAL(optimizer->restraint().lowered_rate, static_cast<double>(kCount));
+  // What was forgotten does not come back with a run that gives no cause.
+  optimizer->forget_restraint();
+  optimizer->run(make_phase(1), team, {});
+  CHECK_EQUAL(optimizer->restraint().lowered_rate, 0.0);
+  CHECK_EQUAL(optimizer->restraint().iterations, 1);
+  CHECK(optimizer->restraint().turned <= kCount);
 }
 
 TEST(kl_falls_over_a_run) {

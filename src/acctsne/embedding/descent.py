@@ -6,8 +6,7 @@ from typing import Any
 
 from acctsne.embedding.embedding import Embedding
 from acctsne.optimize.schedule import Phase
-from acctsne.optimize.stopping import Watch
-from acctsne.runtime.progress import logger
+from acctsne.optimize.stopping import Watch, log_end
 
 
 @dataclass
@@ -33,6 +32,8 @@ class Descent:
         `keep` is handed the descent every `keep_every` iterations. It and `how` are as in
         Embedding._run.
         """
+        self.embedding._forget_restraint()
+        ended = ""
         while self.phase < len(schedule):
             phase = schedule[self.phase]
             if self.watch is None:
@@ -42,10 +43,8 @@ class Descent:
             ended = self.embedding._run(
                 phase, watch=self.watch, keep=None if keep is None else lambda: keep(self), **how
             )
-            if ended != "finished":
-                logger.info(
-                    "%s stopped after %d iterations: %s", phase.name, self.embedding.n_iter, ended
-                )
-                return
+            if ended:
+                break
             self.phase += 1
             self.watch = None
+        log_end(self.embedding.n_iter, ended or "max_iter")

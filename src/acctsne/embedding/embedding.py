@@ -33,7 +33,7 @@ from acctsne.optimize.schedule import (
     Ramp,
 )
 from acctsne.optimize.state import read_state, split_state
-from acctsne.optimize.stopping import Watch
+from acctsne.optimize.stopping import Watch, log_end
 from acctsne.runtime.progress import logger, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 
@@ -41,9 +41,13 @@ Callback = Callable[[int, float, npt.NDArray[Any]], bool | None]
 
 ARCHIVE_KIND = "embedding"
 
-# Iterations with less momentum, and shortened steps of a point, that are not worth a line in the
-# log: hardly a map goes without.
-SELDOM = 10
+# How often momentum may be lowered, and the steps of a mean point be shortened, in one iteration
+# before the log tells of it: hardly a map goes without (docs/tuning.md).
+OFTEN_BRAKED = 1 / 3
+OFTEN_TURNED = 1 / 16
+
+# In fewer iterations than this, often means nothing.
+FEWEST_ITERATIONS = 50
 
 _OPTIMIZE_CONSTRAINTS: dict[str, Any] = {
     "n_iter": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
@@ -247,7 +251,9 @@ class Embedding:
             They are called after iterations whose number, counted from 1, is a multiple of this.
         tol : float, default=0.0
             End when the KL divergence falls, in 40 iterations of this call, by less than this part
-            of what was gained in all, over a map with all points in one place.
+            of what was gained in all, over a map with all points in one place. With another
+            exaggeration than 1 it is not the KL divergence that falls, and the call does not end
+            before its time.
         verbose : int, default=0
             1 logs, and draws progress on a terminal or in a notebook.
 
@@ -290,14 +296,16 @@ class Embedding:
             learning_rate=Ramp.constant(learning_rate),
             momentum=None if momentum == "auto" else float(momentum),
             max_step=float(max_step),
-            look_every=LOOK_EVERY if tol > 0 else 0,
+            # With exaggeration it is not the KL divergence that falls.
+            look_every=LOOK_EVERY if tol > 0 and exaggeration == 1 else 0,
         )
         with (
             shown_log(verbose),
             progress_bar("iterations", int(n_iter), "it", verbose) as move_to,
         ):
             start = self.n_iter
-            self._run(
+            self._forget_restraint()
+            ended = self._run(
                 phase,
                 watch=Watch(tol=float(tol)),
                 fixed=held,
@@ -306,6 +314,7 @@ class Embedding:
                 log=bool(verbose),
                 progress=move_to and (lambda count: move_to(count - start)),
             )
+            log_end(self.n_iter, ended or "n_iter")
             self._log_restraint()
         return self
 
@@ -322,7 +331,7 @@ class Embedding:
         log: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> str:
-        """Run a phase to its end; returns why it ended.
+        """Run a phase; returns why it ended before its time, or nothing.
 
         `keep` is called every `keep_every` iterations if it goes on.
         """
@@ -368,7 +377,7 @@ class Embedding:
             observer=on_report,
             progress=progress,
         )
-        return "finished" if finished else reason
+        return "" if finished else reason
 
     def _release_affinities(self) -> None:
         """Forget the affinities, which are as large as the optimiser's own form of them.
@@ -385,6 +394,10 @@ class Embedding:
         """Tell how far apart neighbours are: 0 in one place, about 1 where all is at random."""
         return float(self._optimizer.disorder(self._threads))
 
+    def _forget_restraint(self) -> None:
+        """Begin to note anew what `_log_restraint` tells of."""
+        self._optimizer.forget_restraint()
+
     def _log_restraint(self) -> None:
         """Log what kept the descent from swinging or flying apart, if anything did."""
         seen = self._optimizer.restraint
@@ -395,10 +408,14 @@ class Embedding:
                 seen["lowered_rate"],
             )
         per_point = seen["turned"] / self._optimizer.rows
-        if max(seen["braked"], per_point) > SELDOM:
+        n_iter = seen["iterations"]
+        often = seen["braked"] > OFTEN_BRAKED * n_iter or per_point > OFTEN_TURNED * n_iter
+        if often and n_iter >= FEWEST_ITERATIONS:
             logger.info(
-                "steps too large: less momentum in %d iterations, shorter steps %.3g times a point",
+                "steps too large: less momentum in %d of %d iterations, shorter steps %.3g times a "
+                "point",
                 seen["braked"],
+                n_iter,
                 per_point,
             )
 

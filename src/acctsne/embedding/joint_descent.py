@@ -9,8 +9,7 @@ from acctsne.embedding.embedding import Embedding
 from acctsne.embedding.ties import Ties
 from acctsne.optimize.optimizer import run_phase
 from acctsne.optimize.schedule import LOOK_EVERY, Phase
-from acctsne.optimize.stopping import Watch
-from acctsne.runtime.progress import logger
+from acctsne.optimize.stopping import Watch, log_end
 
 # The least strength at the beginning of early exaggeration, from where it fades. Clusters find
 # their places then, and maps that disagree about them are torn by tethers later on
@@ -55,10 +54,9 @@ class JointDescent:
                 done.append(bool(watch.reason_to_end(iteration, kl, np.inf)))
                 watches[at] = watch
             if all(done):
-                logger.info(
-                    "stopped after %d iterations: KL divergences hardly fall", iteration + 1
-                )
+                log_end(iteration + 1, "KL divergences hardly fall")
                 return iteration + 1
+        log_end(end, "max_iter")
         return end
 
     def _phase(self, at: int, iteration: int) -> Phase:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from acctsne.runtime.progress import logger
+
 # The defaults of TSNE; the last two are scikit-learn's.
 TOL = 0.005
 PATIENCE = 300
@@ -66,3 +68,8 @@ class Watch:
             return False
         first, last = self.kls[0], self.kls[-1]
         return first - last < self.tol * (self.nothing - last)
+
+
+def log_end(n_iter: int, reason: str) -> None:
+    """Tell why a descent ended: a rule, a callback, or the number of iterations asked for."""
+    logger.info("ended after %d iterations: %s", n_iter, reason)
