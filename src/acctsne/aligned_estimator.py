@@ -91,7 +91,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
         How far each point is from the mean of its partners, in the units of the map; nan for a
         point that has none.
     n_iter_ : int
-        Iterations that were done.
+        Index of the last iteration, counted from 0, as :class:`TSNE` has it.
     timings_ : dict
         Seconds for all affinities and layouts ("start"), the descent ("descent") and both
         ("total").
@@ -228,7 +228,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
                 timer.stage("descent"),
                 progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to,
             ):
-                self.n_iter_ = descent.run(rules, move_to)
+                self.n_iter_ = descent.run(rules, move_to) - 1
             self.kl_divergences_ = [embedding.kl() for embedding in descent.embeddings]
             maps = [embedding.positions for embedding in descent.embeddings]
             offsets = ties.offsets(maps)
