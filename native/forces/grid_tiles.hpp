@@ -41,11 +41,6 @@ struct GridTiles {
     const Size first = tile % a_strip * rows;
     return {first, first + rows < nodes[1] ? first + rows : nodes[1]};
   }
-  Size nodes_of(Size tile) const {
-    const Rows x = columns_of(tile);
-    const Rows y = rows_of(tile);
-    return (x.end - x.begin) * (y.end - y.begin);
-  }
 };
 
 } // namespace acctsne

@@ -45,7 +45,8 @@ def run_phase(
     """Go on to the end of a phase, or by `most` iterations; returns whether it came so far."""
     remaining = max(phase.end - optimizer.iterations, 0)
     iterations = remaining if most is None else min(most, remaining)
-    done = max(optimizer.iterations - phase.begin, 0)
-    native = phase.native(iterations, done, report_every, left=remaining - iterations)
+    native = phase.native(
+        iterations, optimizer.iterations, report_every, left=remaining - iterations
+    )
     finished: bool = optimizer.run(native, observer, progress, threads)
     return finished

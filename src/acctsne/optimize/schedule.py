@@ -64,12 +64,11 @@ class Phase:
 
     name: str
     end: int  # the iteration, counted over all phases, that it ends before
-    exaggeration: Ramp
+    exaggeration: Ramp  # this and the next from the first of all iterations to the end
     learning_rate: Ramp
     momentum: float | None  # None for as much as the run bears
     max_step: float
     rule: Rule = "heavy_ball"
-    begin: int = 0  # the iteration from which on its ramps are counted
     restart: bool = False  # forget momentum and gains before it
     look_every: int = 0  # iterations between looks at the stopping rules; 0 if none applies
 
