@@ -52,7 +52,10 @@ def test_map_with_a_hole(X: Array, new: Array, method: str) -> None:
     one = np.ones((1, 1), dtype=np.float32)
     options, phase = Engine(method).native(2), PLACEMENT.native(1, 0)
     with pytest.raises(ValueError, match="a position that is not finite"):
-        _core.place(tsne.embedding_, indices, one, tsne.embedding_[:1], options, phase, threads=1)
+        _core.Map32(tsne.embedding_, options)
+    whole = np.zeros((3, 2), dtype=np.float32)
+    with pytest.raises(ValueError, match="index is out of range"):
+        _core.Map32(whole, options).place(indices - 1, one, whole[:1], phase, threads=1)
 
 
 @pytest.fixture(scope="module", name="fitted")

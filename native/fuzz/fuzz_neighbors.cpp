@@ -35,12 +35,23 @@ struct Found {
   Found(Size queries, Size k) : indices(at(queries * k), -1), distances(at(queries * k)) {}
 };
 
+// What was searched, and how.
+template <typename Data>
+struct Search {
+  const std::vector<Data>& data;
+  const std::vector<Data>& queries;
+  Size features;
+  Size k;
+  double scale;
+  bool among_themselves; // the queries are the data
+  bool exact;
+};
+
 // Neighbours are others, each of them once, nearest first, with their distances; if they are
 // exact, no other is nearer than the last. Distances that vanish in Real may be in any order.
 template <typename Data, typename Real>
-void check_found(const Found<Real>& found, const std::vector<Data>& data,
-                 const std::vector<Data>& queries, Size features, Size k, double scale,
-                 bool among_themselves, bool exact) {
+void check_found(const Found<Real>& found, const Search<Data>& search) {
+  const auto& [data, queries, features, k, scale, among_themselves, exact] = search;
   const Size rows = static_cast<Size>(data.size()) / features;
   const Size count = static_cast<Size>(queries.size()) / features;
   const double tolerance = sizeof(Real) == 4 || sizeof(Data) == 4 ? 1e-5 : 1e-12;
@@ -96,7 +107,7 @@ void search(Input& input, ThreadTeam& team) {
     exact_neighbors<Data, Real>(
         {projected.points(), k, found.indices.data(), found.distances.data(), &done},
         asked.points(), team);
-    check_found(found, data, queries, features, k, frame.origin.scale, false, true);
+    check_found(found, Search<Data>{data, queries, features, k, frame.origin.scale, false, true});
     return;
   }
   const Size k = input.ConsumeIntegralInRange<Size>(1, std::min<Size>(rows - 1, 40));
@@ -111,7 +122,7 @@ void search(Input& input, ThreadTeam& team) {
     exact_neighbors(request, team);
   }
   EXPECT(done == rows);
-  check_found(found, data, data, features, k, frame.origin.scale, true, kind == 0);
+  check_found(found, Search<Data>{data, data, features, k, frame.origin.scale, true, kind == 0});
 }
 
 } // namespace

@@ -113,15 +113,25 @@ struct EdgeVectors<Real, kAnyDims> {
   }
 };
 
-// Gives sum.add(p, edges) every vector of edges in [begin, end) of point y. By value: as a local
-// variable, a sum stays in registers.
+// Edges [begin, end) of the near or of the far ones: all of them of one row.
+template <typename Real, typename Column, typename Value>
+struct EdgeRange {
+  const Real* points; // that the columns are counted from
+  const Column* columns;
+  const Value* values;
+  EdgeId begin;
+  EdgeId end;
+};
+
+// Gives sum.add(p, edges) every vector of the edges of point y. By value: as a local variable, a
+// sum stays in registers.
 template <typename Real, int Dims, typename Column, typename Value, typename Sum>
-inline Sum sum_edges(int dims, const Real* y, const Real* points, const Column* columns,
-                     const Value* values, EdgeId begin, EdgeId end, Sum sum) {
-  for (EdgeId e = begin; e < end; e += EdgeSimd<Real>::kLanes) {
-    fetch_ahead(columns, e);
-    fetch_ahead(values, e);
-    sum.add(load_values<Real>(values + e), EdgeVectors<Real, Dims>(dims, y, points, columns + e));
+inline Sum sum_edges(int dims, const Real* y, EdgeRange<Real, Column, Value> edges, Sum sum) {
+  for (EdgeId e = edges.begin; e < edges.end; e += EdgeSimd<Real>::kLanes) {
+    fetch_ahead(edges.columns, e);
+    fetch_ahead(edges.values, e);
+    sum.add(load_values<Real>(edges.values + e),
+            EdgeVectors<Real, Dims>(dims, y, edges.points, edges.columns + e));
   }
   return sum;
 }
@@ -139,18 +149,19 @@ inline void sum_rows(int any_dims, const EdgeView<Real>& edges, const Real* poin
   const Size window = edge_window(first / kEdgeBlockRows * kEdgeBlockRows, edges.rows);
   const EdgeId* near = edges.near_offsets;
   const EdgeId* far = edges.far_offsets;
+  const auto* near_values = static_cast<const Value*>(edges.near_values);
+  const auto* far_values = static_cast<const Value*>(edges.far_values);
   for (Size i = first; i < last; ++i) {
     const Real* y = points + i * dims;
     // Near points are in cache already; far ones will be when the near edges are done.
     for (EdgeId e = far[i]; e < far[i + 1]; ++e) {
       __builtin_prefetch(points + static_cast<Size>(edges.far_columns[e]) * dims);
     }
-    const Sum sum = sum_edges<Real, Dims>(dims, y, points + window * dims, edges.near_columns,
-                                          static_cast<const Value*>(edges.near_values), near[i],
-                                          near[i + 1], sums[i - first]);
-    sums[i - first] =
-        sum_edges<Real, Dims>(dims, y, points, edges.far_columns,
-                              static_cast<const Value*>(edges.far_values), far[i], far[i + 1], sum);
+    const EdgeRange near_edges{points + window * dims, edges.near_columns, near_values, near[i],
+                               near[i + 1]};
+    const EdgeRange far_edges{points, edges.far_columns, far_values, far[i], far[i + 1]};
+    const Sum sum = sum_edges<Real, Dims>(dims, y, near_edges, sums[i - first]);
+    sums[i - first] = sum_edges<Real, Dims>(dims, y, far_edges, sum);
   }
 }
 

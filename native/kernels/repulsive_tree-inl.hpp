@@ -169,12 +169,19 @@ void list_sources(const TreeView<Real, Dims>& tree, PointGroup group,
 // multiple of every number of lanes.
 constexpr Size kSummedPoints = 512;
 
-// Adds what is listed, and the group's own points if asked for, to the forces on the points [begin,
-// end) of the group, at most kLanes of them. Returns the sum of their z.
+// What acts on the points of a group.
+template <int Dims>
+struct GroupSources {
+  const InteractionList<Dims>& list;
+  PointGroup group;
+  bool with_group; // the group's own points act on each other
+};
+
+// Adds what the sources do to the forces on the points [begin, end) of the group, at most kLanes of
+// them. Returns the sum of their z.
 template <typename Real, int Dims, template <typename> typename Falloff>
-double push_points(const TreeView<Real, Dims>& tree, PointGroup group, Size begin, Size end,
-                   const InteractionList<Dims>& list, bool with_group, Falloff<Real> falloff,
-                   Real* force) {
+double push_points(const TreeView<Real, Dims>& tree, const GroupSources<Dims>& sources, Size begin,
+                   Size end, Falloff<Real> falloff, Real* force) {
   using S = Simd<Real>;
   using Vec = typename S::Vec;
   using IntVec = typename S::IntVec;
@@ -192,6 +199,7 @@ double push_points(const TreeView<Real, Dims>& tree, PointGroup group, Size begi
     lanes[lane] = lane;
   }
 
+  const InteractionList<Dims>& list = sources.list;
   RepulsionSums<Real, Dims, Falloff> totals;
   for (int i = 0; i < list.cell_count; ++i) {
     const Node<Real, Dims>& node = tree.nodes[list.cells[i]];
@@ -218,8 +226,8 @@ double push_points(const TreeView<Real, Dims>& tree, PointGroup group, Size begi
       totals.add(sums);
     }
   }
-  if (with_group) {
-    for (Size j = group.begin; j < group.end; ++j) {
+  if (sources.with_group) {
+    for (Size j = sources.group.begin; j < sources.group.end; ++j) {
       Vec point[Dims];
       splat_point(j, point);
       totals.add_point(falloff, y, point, lanes != static_cast<typename S::Int>(j - begin));
@@ -251,14 +259,16 @@ double push_group(const TreeView<Real, Dims>& tree, PointGroup group,
   const Size mass = group.end - group.begin;
   double z = 0;
   if (mass <= kGroupPoints) {
+    const GroupSources<Dims> sources{list, group, with_group};
     for (Size begin = group.begin; begin < group.end; begin += kLanes) {
       const Size end = begin + kLanes < group.end ? begin + kLanes : group.end;
-      z += push_points(tree, group, begin, end, list, with_group, falloff, force);
+      z += push_points(tree, sources, begin, end, falloff, force);
     }
     return z;
   }
   // All in one place: one speaks for all. They act on each other with weight 1 and no force.
-  z = push_points(tree, group, group.begin, group.begin + 1, list, false, falloff, force);
+  const GroupSources<Dims> others{list, group, false};
+  z = push_points(tree, others, group.begin, group.begin + 1, falloff, force);
   const Real* from = force + static_cast<Size>(tree.order[group.begin]) * Dims;
   for (Size i = group.begin + 1; i < group.end; ++i) {
     for (int axis = 0; axis < Dims; ++axis) {

@@ -187,16 +187,21 @@ def rank_penalties(
 ]: ...
 def some_share_a_code(Y: Reals, threads: int) -> bool: ...
 def build_tree(Y: Reals, threads: int) -> dict[str, Any]: ...
-def place(
-    map: Reals,
-    neighbors: npt.NDArray[np.int32],
-    weights: Reals,
-    initial: Reals,
-    options: RepulsionOptions,
-    phase: Phase,
-    threads: int,
-    progress: Progress = None,
-) -> Reals: ...
+
+class _Map:
+    def __init__(self, positions: Reals, options: RepulsionOptions) -> None: ...
+    def place(
+        self,
+        neighbors: npt.NDArray[np.int32],
+        weights: Reals,
+        initial: Reals,
+        phase: Phase,
+        threads: int,
+        progress: Progress = None,
+    ) -> Reals: ...
+
+class Map32(_Map): ...
+class Map64(_Map): ...
 
 class _Optimizer:
     @overload

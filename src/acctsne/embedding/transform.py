@@ -105,12 +105,11 @@ def place_new_points(
     # As much as the neighbours allow.
     perplexity = min(PERPLEXITY, max(1.0, squared.shape[1] / 3))
     weights, *_ = _core.search_perplexity(squared, perplexity, threads)
-    return _core.place(
-        positions,
+    kind = _core.Map64 if positions.dtype == np.float64 else _core.Map32
+    return kind(positions, engine.native(positions.shape[1])).place(
         np.ascontiguousarray(indices, dtype=np.int32),
         weights,
         _weighted_medians(positions[indices], weights),
-        engine.native(positions.shape[1]),
         PLACEMENT.native(PLACEMENT.end, 0),
         threads=threads,
         progress=progress,
