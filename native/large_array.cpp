@@ -1,4 +1,5 @@
-// Pages are returned in blocks, each by whoever comes to it first.
+// Returns the memory of large arrays to the system by several threads: one would take long. They do
+// so in blocks, each by whoever comes to it first.
 #include "acctsne/large_array.hpp"
 
 #include "acctsne/parallel.hpp"

@@ -1,4 +1,5 @@
-// Loops whose chunks do nothing but note when they run.
+// Measures what a thread team costs beside the work, for benchmarks/simulate.py: by loops whose
+// chunks do nothing but note when they run.
 #include "acctsne/team_costs.hpp"
 
 #include "acctsne/parallel.hpp"

@@ -117,9 +117,25 @@ def test_the_page_lists_every_file() -> None:
     assert listed | rooms == files
 
 
-@pytest.mark.parametrize("folder", ["native", "src", "tests", "benchmarks", "docs"])
+# How a file begins that says what it is for. A page's first line must be its doctype, lest old
+# browsers take it for one of the time before standards.
+OPENINGS = {
+    **dict.fromkeys(("cpp", "hpp", "h", "js"), "//"),
+    **dict.fromkeys(("cmake", "yaml", "R"), "# "),
+    "py": '"""',
+    "css": r"/\*",
+    "html": r"<!DOCTYPE html>\n<!--",
+}
+
+
+@pytest.mark.parametrize("folder", ["native", "src", "tests", "benchmarks", "docs", "packaging"])
 def test_every_file_begins_with_what_it_is_for(folder: str) -> None:
-    paths = [path for kind in ("cpp", "hpp", "py") for path in (ROOT / folder).rglob(f"*.{kind}")]
-    assert paths
-    silent = [path for path in paths if not re.match(r'(//|""")', path.read_text())]
+    paths = {kind: list((ROOT / folder).rglob(f"*.{kind}")) for kind in OPENINGS}
+    assert any(paths.values())
+    silent = [
+        path
+        for kind, opening in OPENINGS.items()
+        for path in paths[kind]
+        if not re.match(opening, path.read_text())
+    ]
     assert not silent

@@ -1,4 +1,5 @@
-// Rows are sorted with a radix sort: comparisons of random columns mispredict every other time.
+// Puts each row of the conditional probabilities into the order of its columns, and checks whether
+// rows are in it. By a radix sort: comparisons of random columns mispredict every other time.
 #include "affinities/conditional.hpp"
 
 #include <algorithm>

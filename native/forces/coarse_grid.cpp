@@ -1,3 +1,6 @@
+// Takes charges from the fine grid to the coarse one, for the far part of the kernel, and the
+// potential back.
+//
 // By the two-scale relation of splines, a coarse coefficient's part in the fine ones is exact
 // (kernels/two_scale-inl.hpp): charges go along x by sums of weighted lines, then along y, and the
 // potential the other way round.

@@ -1,3 +1,6 @@
+// The search for the nearest points of all queries, cell by cell: in which order cells are visited,
+// and for whom.
+//
 // A query's limit, the distance of the last one kept so far, falls as cells are visited, and until
 // it is low the filter lets most of the near cells' points pass. So
 //

@@ -1,4 +1,5 @@
-// The owner of a point sends its row as it is stored and its coordinates with the residual norm.
+// Asks other processes for the points that this one looks at and does not own. The owner of a point
+// sends its row as it is stored and its coordinates with the residual norm.
 #include "neighbors/fetched_points.hpp"
 
 #include <algorithm>

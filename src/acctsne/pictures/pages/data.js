@@ -1,6 +1,6 @@
-"use strict";
 // What Python has written into the page's script elements of type text/plain, as arrays. All text of
 // the user's reaches the page as text, through textContent; Plotly is given none of it.
+"use strict";
 
 const text = (id) => document.getElementById(id).textContent;
 const about = JSON.parse(text("about"));
