@@ -16,8 +16,7 @@ namespace {
 constexpr Size kPointsPerChunk = 32;
 
 // A point has arrived after so many steps in a row, in units of the map, that are shorter than
-// this. 10000 digits into a map of 60000, 126 units wide in standard deviation, end at most 0.004
-// units from where all iterations would take them (docs/tuning.md).
+// this: what is left of its way cannot be seen (benchmarks/new_points.py, docs/tuning.md).
 constexpr int kShortSteps = 5;
 constexpr double kShort = 1e-4;
 

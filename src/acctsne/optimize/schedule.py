@@ -25,8 +25,8 @@ MAX_ITERATIONS = 2**31 - 1
 # Iterations between lines of the log, and between looks at scikit-learn's stopping rules.
 CHECK_EVERY = 50
 
-# Iterations between looks at the KL divergence while it is not known when the map will be done.
-# Each takes as long as two thirds of an iteration.
+# Iterations between looks at the KL divergence while it is not known when the map will be done. A
+# look takes the better part of an iteration (docs/tuning.md).
 LOOK_EVERY = 20
 
 # Iterations in which early exaggeration fades, from a start that knows the data and from a tangled
