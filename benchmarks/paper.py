@@ -4,22 +4,25 @@
 
 Every measurement is made in a process of its own and kept as a JSON file. Stopped, the program goes
 on where it was. `--plan` says what is missing and how long it will take, `--render` only writes.
+`--alternate` fits ours and the paper's own code in turn, so that their seconds can be compared.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from common import HERE
 from contestants import CONTESTANTS
 from evaluation import estimate, page
-from evaluation.plan import FULL, QUICK, Plan
+from evaluation.contest import alternating
+from evaluation.plan import FULL, OURS, QUICK, SKLEARNEX, Plan
 from evaluation.records import Key, Store
 from evaluation.registry import TABLES
 from evaluation.running import MODULES as KINDS
-from evaluation.running import Runner, described, stale
+from evaluation.running import Runner, Wanted, described, stale
 
 ROOT = HERE.parent
 RESULTS = HERE / "results" / "paper"
@@ -33,21 +36,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     whole = QUICK if args.quick else FULL
     plan = limited(whole, args)
     runner = Runner(store, plan, scratch, args.data)
-    wanted = {name: TABLES[name].wanted for name in args.only}
+    tables = {f"--only {name}": TABLES[name].wanted for name in args.only}
     chosen = chooser(args)
+    if args.alternate:
+        tables = in_turn(plan, args)
     if args.plan:
-        tell(runner, args.only, chosen, args.again)
+        tell(runner, tables, chosen, args.again, anew=bool(args.alternate))
         return 0
     if not args.render:
         scratch.mkdir(parents=True, exist_ok=True)
         others = [record for record in store if stale(record)]
-        if others and not args.again:
+        if others and not args.again and not args.alternate:
             print(
                 f"{len(others)} records are of another machine, version or commit than those here; "
                 "--again measures them anew",
                 file=sys.stderr,
             )
-        runner.run(wanted, chosen, args.again, args.at_most)
+        if args.alternate:
+            for options, wanted in tables.items():
+                runner.alternate(options, wanted)
+        else:
+            runner.run(tables, chosen, args.again, args.at_most)
     return write(store, whole.as_measured(store), output)
 
 
@@ -103,6 +112,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--again", action="store_true", help="measure anew what is of another machine or version"
     )
     parser.add_argument(
+        "--alternate",
+        type=some_of([data.name for data in FULL.datasets]),
+        help="comma-separated data sets; fit them anew with ours and scikit-learn-intelex in "
+        "float32, or with --contestants, in turn, whatever records there are of both",
+    )
+    parser.add_argument(
         "--plan", action="store_true", help="only say what is missing, and how long"
     )
     parser.add_argument("--render", action="store_true", help="only write the pages")
@@ -133,6 +148,20 @@ def limited(plan: Plan, args: argparse.Namespace) -> Plan:
     return plan
 
 
+def in_turn(plan: Plan, args: argparse.Namespace) -> dict[str, Wanted]:
+    """Return the fits that are made in turn, by the options that name them."""
+    entries = [OURS, SKLEARNEX]
+    option = "--alternate {}"
+    if args.contestants is not None:
+        entries = [entry for entry in plan.entries if entry.contestant in args.contestants]
+        option += f" --contestants {','.join(args.contestants)}"
+    return {
+        option.format(data.name): partial(alternating, data=data, entries=entries)
+        for data in plan.datasets
+        if data.name in args.alternate
+    }
+
+
 def chooser(args: argparse.Namespace) -> Callable[[Key], bool]:
     def chosen(key: Key) -> bool:
         if args.datasets is not None and key.dataset not in args.datasets:
@@ -145,11 +174,18 @@ def chooser(args: argparse.Namespace) -> Callable[[Key], bool]:
     return chosen
 
 
-def tell(runner: Runner, names: list[str], chosen: Callable[[Key], bool], again: bool) -> None:
+def tell(
+    runner: Runner,
+    tables: Mapping[str, Wanted],
+    chosen: Callable[[Key], bool],
+    again: bool,
+    anew: bool,
+) -> None:
     """Print what is missing, table by table, with minutes; what two share is with the first."""
     told: set[Key] = set()
-    for name in names:
-        missing = runner.missing(TABLES[name].wanted, again, told)
+    for options, wanted in tables.items():
+        name = options.removeprefix("--only ")
+        missing = runner.missing(wanted, again, told, anew)
         keys = [key for key in missing if chosen(key) and key not in told]
         told |= set(keys)
         seconds = [estimate.seconds(runner.store, runner.plan, key) for key in keys]

@@ -84,6 +84,129 @@ def test_quick_run_that_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert record["command"].startswith("python benchmarks/paper.py --only ")
 
 
+@pytest.mark.parametrize(
+    ("fit", "said", "belongs"),
+    [
+        # The digest of the map decides, whatever the dates: a fit that was repeated may lead to the
+        # same map.
+        (("12:00", "a"), ("11:00", "a"), True),
+        (("12:00", "a"), ("13:00", "b"), False),
+        # Without it in both, dates do.
+        (("12:00", None), ("12:00", None), True),
+        (("12:00", None), ("11:59", None), False),
+        (("12:00", "a"), ("13:00", None), True),
+        (("12:00", "a"), ("11:00", None), False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["judgement", "map"])
+def test_what_is_said_of_another_map_is_missing(
+    tmp_path: Path,
+    kind: str,
+    fit: tuple[str, str | None],
+    said: tuple[str, str | None],
+    belongs: bool,
+) -> None:
+    module: Any = import_module("evaluation.records")
+    store = module.Store(tmp_path)
+    key = module.Key("fit", "digits", 300, "acctsne", "float32", 2, 260)
+    for name, (time, digest) in (("fit", fit), (kind, said)):
+        figures = {"exact_kl": 1.0} | ({"map_digest": digest} if digest else {})
+        date = f"2026-01-01T{time}+00:00"
+        store.write(module.Record(key.of(kind=name), "ok", figures, {}, "", date))
+    for opened in (store, module.Store(tmp_path)):
+        assert (opened.get(key.of(kind=kind)) is not None) == belongs
+        assert (opened.figure(key.of(kind=kind), "exact_kl") is not None) == belongs
+        assert opened.get(key) is not None
+        assert len(list(opened)) == 1 + belongs
+
+
+def test_a_judgement_of_an_earlier_fit_is_made_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = ("--only", "accuracy,maps", "--datasets", "digits", "--contestants", "acctsne")
+    paper(tmp_path, *ask)
+    first = {record["key"]["kind"]: record for record in records(tmp_path).values()}
+    assert len({record["figures"]["map_digest"] for record in first.values()}) == 1
+    # A fit that led to another map, as on another machine, whose file is not here.
+    fit = first["fit"]
+    fit["figures"] |= {"map_digest": "another", "iterations": 10, "reported_kl": 9.0}
+    (path,) = (tmp_path / "records" / "fit").glob("*/*.json")
+    path.write_text(json.dumps(fit))
+    capsys.readouterr()
+    paper(tmp_path, *ask, "--plan")
+    told = capsys.readouterr().out
+    assert "accuracy: 1 measurements" in told
+    assert "judgement of acctsne on 300 of digits" in told
+    assert "maps: 1 measurements" in told
+    # All that is then made is of one map again.
+    page = paper(tmp_path, *ask)
+    second = {record["key"]["kind"]: record for record in records(tmp_path).values()}
+    assert len({record["figures"]["map_digest"] for record in second.values()}) == 1
+    assert "9.0000" not in page
+    assert f"{second['fit']['figures']['reported_kl']:.4f}" in page
+
+
+def test_fits_in_turn_take_the_place_of_earlier_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "records" / "fit" / "digits-300"
+    ask = ("--alternate", "digits", "--contestants", "acctsne,sklearn")
+    paper(tmp_path, "--only", "end-to-end", "--datasets", "digits", "--contestants", "acctsne")
+    (path,) = folder.glob("*.json")
+    earlier = json.loads(path.read_text())
+    # Of another day, and once more than is asked for now.
+    earlier["date"] = "2026-01-01T00:00+00:00"
+    for repeat in range(3):
+        earlier["key"]["repeat"] = repeat
+        path.with_name(path.name.replace("-0.json", f"-{repeat}.json")).write_text(
+            json.dumps(earlier)
+        )
+    capsys.readouterr()
+    paper(tmp_path, *ask, "--plan")
+    assert "--alternate digits --contestants acctsne,sklearn: 4 measurements" in (
+        capsys.readouterr().out
+    )
+    page = paper(tmp_path, *ask)
+    made = records(tmp_path).values()
+    assert sorted((r["key"]["contestant"], r["key"]["repeat"]) for r in made) == [
+        ("acctsne", 0),
+        ("acctsne", 1),
+        ("sklearn", 0),
+        ("sklearn", 1),
+    ]
+    assert all(record["date"] > "2026-01-01T00:00+00:00" for record in made)
+    assert {record["command"] for record in made} == {f"python benchmarks/paper.py {' '.join(ask)}"}
+    assert "**" not in next(line for line in page.splitlines() if line.startswith("| scikit-learn"))
+
+
+def test_fits_that_are_hours_apart_are_marked(tmp_path: Path) -> None:
+    end_to_end: Any = import_module("evaluation.end_to_end")
+    plan_module: Any = import_module("evaluation.plan")
+    module: Any = import_module("evaluation.records")
+    store = module.Store(tmp_path)
+    plan = replace(plan_module.QUICK, threads=2)
+    data = plan.datasets[0]
+
+    def fitted(entry: Any, repeat: int, time: str) -> None:
+        key = plan.fit(data, entry).of(repeat=repeat)
+        date = f"2026-01-01T{time}+00:00"
+        store.write(module.Record(key, "ok", {"seconds": 1.0, "iterations": 9}, {}, "", date))
+
+    def marks() -> list[str]:
+        (text,) = (part for part in end_to_end.section(store, plan, data, 2) if "| hours" in part)
+        return [line.split("|")[5].strip() for line in text.splitlines()[2:]]
+
+    assert marks() == ["-"] * 5
+    fitted(plan_module.OURS, 0, "10:00")
+    fitted(plan_module.OURS, 1, "10:30")
+    fitted(plan_module.OURS_DOUBLE, 0, "10:30")
+    fitted(plan_module.SKLEARN, 0, "11:00")
+    assert marks()[:3] == ["-", "0", "0.5"]
+    # One fit of another run is enough.
+    fitted(plan_module.SKLEARN, 1, "03:00")
+    assert marks()[:3] == ["-", "0", "**7.0**"]
+
+
 def test_a_contestant_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "modules"
     broken.mkdir()

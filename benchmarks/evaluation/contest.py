@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from evaluation import estimate
 from evaluation.plan import OURS, Data, Plan
-from evaluation.records import Key, Store, installed
+from evaluation.records import Entry, Key, Store, installed
 
 
 def part_key(data: Data, threads: int) -> Key:
@@ -58,13 +58,26 @@ def too_long(store: Store, key: Key) -> bool:
     return decision is not None and "/".join(key.entry) in decision.figures["predicted"]
 
 
-def rounds(store: Store, plan: Plan, keys: Sequence[Key]) -> list[Key]:
+def alternating(store: Store, plan: Plan, data: Data, entries: Sequence[Entry]) -> list[Key]:
+    """Return fits of some contestants in turn, on the rows where all meet, however long they take.
+
+    Seconds of a fit that was made hours from another's are of a machine that may have been another
+    one in speed; these are comparable.
+    """
+    rows = part_rows(store, data, plan.threads)
+    found = [entry for entry in entries if installed(entry.contestant)]
+    keys = [plan.fit(data, entry, rows) for entry in found]
+    return rounds(store, plan, keys, plan.fewest_rounds)
+
+
+def rounds(store: Store, plan: Plan, keys: Sequence[Key], fewest: int = 1) -> list[Key]:
     """Repeat short fits, in rounds that each begin with another contestant."""
     times = {}
     for key in keys:
         first = store.get(key)
         failed = first is not None and not first.ok
-        times[key] = 1 if failed else plan.repeats_of(estimate.fit_seconds(store, plan, key))
+        expected = estimate.fit_seconds(store, plan, key)
+        times[key] = 1 if failed else max(fewest, plan.repeats_of(expected))
     ordered = []
     for repeat in range(max(times.values(), default=0)):
         start = repeat % len(keys)

@@ -1,5 +1,6 @@
 """Whole fits of all packages on all data sets: seconds, and speedup over scikit-learn."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from evaluation.cells import (
     without_data,
 )
 from evaluation.contest import contest, part_key
-from evaluation.plan import SKLEARN, Data, Plan
+from evaluation.plan import OURS, SKLEARN, Data, Plan
 from evaluation.records import Entry, Key, Store
 from evaluation.table import Figure, Table
+
+ONE_RUN = 1.0  # hours; what lies farther apart is not compared within one run
 
 
 def wanted(store: Store, plan: Plan) -> list[Key]:
@@ -31,8 +34,11 @@ def text(store: Store, plan: Plan) -> str:
         "Whole fits, the search for neighbours included; every package with its defaults from the "
         f"same initial layout, perplexity {plan.perplexity:g}, on {plan.threads} threads. Others "
         f"do {plan.iterations} iterations, ours ends by itself when the map is done. Medians of "
-        "up to five fits below 10 s and three below 60 s, contestants alternating, each fit in a "
-        "fresh process; longer ones once. The precision is that of the data. Ours computes all "
+        "up to five fits below 10 s and three below 60 s, each in a fresh process; longer ones "
+        "once, or three times where `--alternate` was given. Contestants of one run alternate. "
+        "Which were of one run, the dates of their records tell: a package's fits lie so many "
+        "hours at most from the nearest of ours, and beyond an hour that is marked, as the machine "
+        "may have had another speed by then. The precision is that of the data. Ours computes all "
         "in it; scikit-learn descends in float32 and openTSNE in float64 whatever they are given, "
         "and so are run once; scikit-learn-intelex searches neighbours in it and descends in "
         "float64."
@@ -81,11 +87,13 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
                     key.dtype,
                     shown,
                     str(len(store.fits(key)) or "-"),
+                    hours_shown(store, key, plan.fit(data, OURS, rows, threads)),
                     ratio(base, taken),
                     cell(store, key, "iterations", ".0f"),
                 ]
             )
-        header = ["package", "precision", "seconds", "fits", "times scikit-learn", "iterations"]
+        header = ["package", "precision", "seconds", "fits", "hours from ours"]
+        header += ["times scikit-learn", "iterations"]
         parts.append(f"**{data.title}**, {data.part(rows)}:")
         parts.append(table(header, lines))
         parts += failures(store, keys)
@@ -97,6 +105,24 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
             'with "about" are that extrapolation.'
         )
     return parts
+
+
+def hours_apart(store: Store, key: Key, ours: Key) -> float | None:
+    """Return how far the farthest of a package's fits lies from the nearest of ours."""
+    theirs, own = (
+        [datetime.fromisoformat(record.date) for record in store.fits(each) if record.ok]
+        for each in (key, ours)
+    )
+    if not theirs or not own:
+        return None
+    return max(min(abs((date - other).total_seconds()) for other in own) for date in theirs) / 3600
+
+
+def hours_shown(store: Store, key: Key, ours: Key) -> str:
+    apart = None if key == ours else hours_apart(store, key, ours)
+    if apart is None:
+        return "-"
+    return "0" if apart == 0 else f"{apart:.1f}" if apart <= ONE_RUN else f"**{apart:.1f}**"
 
 
 def drawn(store: Store, plan: Plan) -> list[tuple[Data, int, list[Entry]]]:

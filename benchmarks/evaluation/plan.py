@@ -69,6 +69,7 @@ class Plan:
     perplexity: float = 30.0
     seed: int = 0
     repeats: tuple[tuple[float, int], ...] = ((10, 5), (60, 3))  # below so many seconds, so often
+    fewest_rounds: int = 3  # of fits that are made in turn, however long they take
     most_seconds: float = 1800.0  # of a fit; a package that needs more gets a part of the data
     part_seconds: float = 300.0  # of a fit of that part
     probe_rows: int = 10_000
@@ -108,6 +109,7 @@ QUICK = Plan(
     entries=(OURS, OURS_DOUBLE, SKLEARN, MULTICORE, FITSNE),
     iterations=260,
     repeats=(),
+    fewest_rounds=2,
     probe_rows=200,
     rungs=(200, 300),
     step_rows=400,

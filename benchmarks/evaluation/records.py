@@ -26,6 +26,7 @@ DISTRIBUTIONS = {
     "openTSNE": ("openTSNE",),
 }
 IN_BOTH_PRECISIONS = ("sklearnex",)  # contestants whose precision is that of their data
+OF_MAPS = ("judgement", "map")  # kinds of measurements of the map that a fit has made
 NATIVE_SOURCES = ("src", "native", "CMakeLists.txt")  # what a commit must change to count
 
 
@@ -112,10 +113,28 @@ class Store:
             self._records[record.key] = record
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(self._records.values())
+        return (record for record in self._records.values() if self._belongs(record))
 
     def get(self, key: Key) -> Record | None:
-        return self._records.get(key)
+        """Return a record; one of the map of an earlier fit than the present one is none."""
+        record = self._records.get(key)
+        return record if record is not None and self._belongs(record) else None
+
+    def _belongs(self, record: Record) -> bool:
+        """Whether a record is no other fit's.
+
+        Fits, and what is said of their maps, tell the digest of the map. Where one of them does
+        not, what is not older than the fit is taken to be of its map.
+        """
+        if record.key.kind not in OF_MAPS:
+            return True
+        fit = self._records.get(record.key.of(kind="fit"))
+        if fit is None:
+            return False
+        digests = [each.figures.get("map_digest") for each in (fit, record)]
+        if None in digests:
+            return datetime.fromisoformat(record.date) >= datetime.fromisoformat(fit.date)
+        return digests[0] == digests[1]
 
     def write(self, record: Record) -> None:
         path = self.folder / record.key.path
@@ -124,6 +143,10 @@ class Store:
         unfinished.write_text(record.as_json())
         os.replace(unfinished, path)
         self._records[record.key] = record
+
+    def remove(self, key: Key) -> None:
+        (self.folder / key.path).unlink()
+        del self._records[key]
 
     def fits(self, key: Key) -> list[Record]:
         """Return the records that differ from the key in the repeat only."""
@@ -137,6 +160,18 @@ class Store:
         values = [record.figures.get(name) for record in self.fits(key) if record.ok]
         known = [value for value in values if value is not None]
         return float(median(known)) if known and len(known) == len(values) else None
+
+
+def same_map(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two fits have made the same map, by their figures.
+
+    Where digests are missing, two that went equally far to the same KL divergence, to its last
+    digit, are taken to have.
+    """
+    digests = [figures.get("map_digest") for figures in (one, other)]
+    if None not in digests:
+        return bool(digests[0] == digests[1])
+    return all(one.get(name) == other.get(name) for name in ("iterations", "reported_kl"))
 
 
 def installed(contestant: str) -> bool:
@@ -172,7 +207,7 @@ def _commit() -> str:
         return "unknown"
 
 
-def make_record(key: Key, report: Mapping[str, Any], table: str, cores: float | None) -> Record:
+def make_record(key: Key, report: Mapping[str, Any], options: str, cores: float | None) -> Record:
     figures = {name: value for name, value in report.items() if name != "status"}
     if "reason" in figures:  # which may name files of this machine
         figures["reason"] = str(figures["reason"]).replace(str(HERE.parent), ".")
@@ -181,7 +216,7 @@ def make_record(key: Key, report: Mapping[str, Any], table: str, cores: float | 
         status=report["status"],
         figures=figures,
         environment=environment(key.contestant),
-        command=f"python benchmarks/paper.py --only {table}",
+        command=f"python benchmarks/paper.py {options}",
         date=datetime.now(UTC).isoformat(timespec="minutes"),
         disturbance_cores=None if cores is None else round(cores, 2),
     )

@@ -1,5 +1,6 @@
 """Makes measurements, each in a process of its own, and keeps their records."""
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,16 @@ from datasets import DatasetError, load
 from evaluation import estimate
 from evaluation.cells import counted
 from evaluation.plan import Plan
-from evaluation.records import Key, Record, Store, environment, installed, make_record
+from evaluation.records import (
+    OF_MAPS,
+    Key,
+    Record,
+    Store,
+    environment,
+    installed,
+    make_record,
+    same_map,
+)
 
 MODULES = {
     "fit": "contestants",
@@ -35,12 +45,16 @@ class Runner:
         self._scratch = scratch  # data and maps, which are no results
         self._folder = folder  # of data sets
 
-    def missing(self, wanted: Wanted, again: bool, made: set[Key]) -> list[Key]:
-        """Return what is wanted and has no record, or, `again`, none of what is here now."""
+    def missing(self, wanted: Wanted, again: bool, made: set[Key], anew: bool = False) -> list[Key]:
+        """Return what is wanted and has no record, or, `again`, none of what is here now.
+
+        `anew`, all that is wanted and not among what was made counts as missing.
+        """
         return [
             key
             for key in dict.fromkeys(wanted(self.store, self.plan))
-            if (record := self.store.get(key)) is None
+            if (anew and key not in made)
+            or (record := self.store.get(key)) is None
             or (record.status == "not installed" and installed(key.contestant))
             or (again and key not in made and (stale(record) or record.status == "no data"))
         ]
@@ -51,8 +65,9 @@ class Runner:
         chosen: Callable[[Key], bool],
         again: bool = False,
         at_most: int | None = None,
-    ) -> int:
-        """Measure table by table and return how many measurements were made.
+        anew: bool = False,
+    ) -> set[Key]:
+        """Measure table by table, each by the options that name it, and return what was made.
 
         What is wanted is asked for after each one, as it may depend on what was found.
         """
@@ -60,7 +75,7 @@ class Runner:
         spent = 0.0
 
         def left(name: str) -> list[Key]:
-            return list(filter(chosen, self.missing(tables[name], again, made)))
+            return list(filter(chosen, self.missing(tables[name], again, made, anew)))
 
         def expected(keys: list[Key]) -> float:
             return sum(estimate.seconds(self.store, self.plan, key) for key in keys)
@@ -72,40 +87,72 @@ class Runner:
                     ahead = dict.fromkeys(other for table in tables for other in left(table))
                     bar.total = spent + expected(list(ahead))
                     here = expected([key])
-                    bar.set_description_str(f"{name}: {described(key)}, about {here:.0f} s")
+                    what = f"{name.split()[-1]}: {described(key)}"
+                    bar.set_description_str(f"{what}, about {here:.0f} s")
                     self.store.write(self.measure(key, name))
                     made.add(key)
                     spent += here
                     bar.update(here)
                     if at_most is not None and len(made) >= at_most:
-                        return len(made)
-        return len(made)
+                        return made
+        return made
 
-    def measure(self, key: Key, table: str) -> Record:
+    def alternate(self, options: str, wanted: Wanted) -> None:
+        """Make fits in turn, and let their records take the place of all earlier ones."""
+        made = self.run({options: wanted}, lambda key: True, anew=True)
+        fits = {key.of(repeat=0) for key in made}
+        for record in list(self.store):
+            if record.key.of(repeat=0) in fits and record.key not in made:
+                self.store.remove(record.key)
+
+    def measure(self, key: Key, options: str) -> Record:
         """Make one measurement."""
         if not installed(key.contestant):
             report: dict[str, Any] = {"status": "not installed", "reason": "it cannot be imported"}
-            return make_record(key, report, table, None)
+            return make_record(key, report, options, None)
         if key.kind == "part":
             data = self.plan.data(key.dataset)
             report = estimate.decide(self.store, self.plan, data, key.threads)
-            return make_record(key, report, table, None)
+            return make_record(key, report, options, None)
         cores = usable_cores()[: key.threads]
         try:
             data_folder = self._prepared(key)
         except DatasetError:
             source = self.plan.data(key.dataset).source
             reason = f"neither a file {source}*.npz nor OpenML gave this data"
-            return make_record(key, {"status": "no data", "reason": reason}, table, None)
-        embedding = self._embedding(key)
-        if key.kind in ("judgement", "map") and not embedding.exists():
-            # The record of the fit is there but its map is not, as on another machine.
-            self._isolated(key.of(kind="fit"), data_folder, cores)
+            return make_record(key, {"status": "no data", "reason": reason}, options, None)
+        if key.kind in OF_MAPS:
+            report = self._with_map(key.of(kind="fit"), data_folder, cores, options)
+            if report["status"] != "ok":
+                return make_record(key, report, options, None)
         with Disturbance() as others:
             report = self._isolated(key, data_folder, cores)
-        return make_record(key, report, table, others.cores)
+        return make_record(key, report, options, others.cores)
+
+    def _with_map(
+        self, key: Key, data_folder: Path, cores: list[int], options: str
+    ) -> dict[str, Any]:
+        """Make sure that the map of a fit's record is there, and return the status.
+
+        The record may be of another machine, or of an earlier run than the map. The fit is then
+        made anew, and where that leads to another map, as another version does, its record takes
+        the place of the earlier one, lest figures of two maps stand in one row.
+        """
+        recorded = self.store.get(key)
+        embedding = self._embedding(key)
+        if recorded is not None and embedding.exists():
+            expected = recorded.figures.get("map_digest")
+            if expected in (None, digest(embedding)):
+                return {"status": "ok"}
+        with Disturbance() as others:
+            report = self._isolated(key, data_folder, cores)
+        other = recorded is None or not same_map(recorded.figures, report)
+        if report["status"] == "ok" and other:
+            self.store.write(make_record(key, report, options, others.cores))
+        return report
 
     def _isolated(self, key: Key, data_folder: Path, cores: list[int]) -> dict[str, Any]:
+        """Make one measurement in a process of its own, and tell which map it made or saw."""
         embedding = self._embedding(key)
         embedding.parent.mkdir(parents=True, exist_ok=True)
         job = {
@@ -121,8 +168,12 @@ class Runner:
             "max_iter": key.iterations,
             "perplexity": self.plan.perplexity,
         }
+        patience = PATIENCE * self.plan.most_seconds
         with pinned(cores):
-            return run_isolated(job, self._scratch, key.threads, PATIENCE * self.plan.most_seconds)
+            report = run_isolated(job, self._scratch, key.threads, patience)
+        if report["status"] == "ok" and key.kind in ("fit", *OF_MAPS):
+            report["map_digest"] = digest(embedding)
+        return report
 
     def _embedding(self, key: Key) -> Path:
         path = self._scratch / "embeddings" / key.of(kind="fit").path
@@ -146,6 +197,12 @@ class Runner:
             np.save(unfinished / "labels.npy", dataset.labels)
         unfinished.rename(folder)
         return folder
+
+
+def digest(path: Path) -> str:
+    """Return what tells one file from another."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 BAR = "{desc} |{bar:20}| {elapsed} passed, {remaining} left"
