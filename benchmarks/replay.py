@@ -131,14 +131,24 @@ def loop_end(chunks: Seconds, starts: Seconds, transfer: float = 0.0) -> float:
     return max(end for worker, end in ends.items() if worker == 0 or starts[worker] <= ends[0])
 
 
+def balanced_end(chunks: Seconds, starts: Seconds) -> float:
+    """When all would be done if the work could be cut at will."""
+    return float(chunks.sum(dtype=np.float64) + starts.sum()) / len(starts)
+
+
 def replay(
     recording: Recording,
     workers: int,
     team: TeamModel,
     bytes_moved: Mapping[str, float] | None = None,
     memory: Memory | None = None,
+    *,
+    balanced: bool = False,
 ) -> dict[str, float]:
-    """Seconds by step on so many workers; serial stretches last as long as they did."""
+    """Seconds by step on so many workers; serial stretches last as long as they did.
+
+    `balanced`, the work of every loop is shared out evenly, whatever its chunks, if that helps.
+    """
     in_loops = np.zeros(len(recording.steps))
     serial = np.zeros(len(recording.steps))
     idle = np.inf  # of the helpers
@@ -149,13 +159,16 @@ def replay(
         idle += recording.serial_seconds[loop]
         chunks = recording.chunk_seconds[begin:end]
         begin = end
-        if workers == 1 or len(chunks) < 2:
-            in_loops[step] += recording.loop_seconds[loop]
-            idle += recording.loop_seconds[loop]
-            continue
+        alone = workers == 1 or len(chunks) < 2
         starts = team.starts(workers, asleep=idle > team.spinning)
-        in_loops[step] += loop_end(chunks, starts, team.transfer) + team.end(workers)
-        idle = 0.0
+        if alone:
+            taken = float(recording.loop_seconds[loop])
+        else:
+            taken = loop_end(chunks, starts, team.transfer) + team.end(workers)
+        idle = idle + taken if alone else 0.0
+        if balanced:
+            taken = min(taken, balanced_end(chunks, starts) + team.end(workers))
+        in_loops[step] += taken
     seconds = {}
     for step, name in enumerate(recording.steps):
         at_least = 0.0
@@ -166,3 +179,35 @@ def replay(
             serial[step] + (in_loops[step] if workers == 1 else max(in_loops[step], at_least))
         )
     return seconds
+
+
+# What may keep a step from gaining by more workers.
+SERIAL = "serial stretches"
+TEAM = "wake-up and barrier"
+MEMORY = "memory bandwidth"
+CHUNKS = "chunks, too few or unequal"
+
+
+def limits(
+    recording: Recording,
+    workers: int,
+    team: TeamModel,
+    bytes_moved: Mapping[str, float],
+    memory: Memory,
+) -> dict[str, dict[str, float]]:
+    """Seconds by step that so many workers would save if one of what limits them were not there."""
+    whole = replay(recording, workers, team, bytes_moved, memory)
+    without = {
+        TEAM: replay(recording, workers, TeamModel(), bytes_moved, memory),
+        MEMORY: replay(recording, workers, team),
+        CHUNKS: replay(recording, workers, team, bytes_moved, memory, balanced=True),
+    }
+    serial = recording.serial()
+    return {
+        step: {
+            SERIAL: serial[step],
+            # A schedule may be shorter by chance than one with less to wait for.
+            **{cause: max(0.0, taken - less[step]) for cause, less in without.items()},
+        }
+        for step, taken in whole.items()
+    }

@@ -36,7 +36,9 @@ from common import (
     positive,
     table,
 )
-from replay import Memory, Recording, TeamModel, replay
+from evaluation.records import commit
+from evaluation.scaling import PAPER_CORES, PAPER_SPEEDUP
+from replay import Memory, Recording, TeamModel, limits, replay
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 MEASURED = (1, 2)
@@ -45,17 +47,6 @@ TOLERANCE = 0.1  # of a prediction for two threads
 # The paper's machine: 32 cores of a Xeon Platinum 8375C with 8 channels of DDR4-3200, 204.8 GB/s,
 # of which four fifths are taken to arrive.
 SOCKET_BANDWIDTH = 0.8 * 204.8e9
-# The paper's figures for 32 cores, section "Multicore scaling"; the whole fit, "End-to-end".
-PAPER_CORES = 32
-PAPER_SPEEDUP = {
-    "BSP": 17.0,
-    "tree building": 3.3,
-    "summarisation": 5.7,
-    "attractive": 28.7,
-    "repulsive": 28.1,
-    "repulsive, tree": 28.1,
-    "whole fit": 22.0,
-}
 
 GRID_STEP = 0.405  # at the default force_error (native/forces/repulsive_fft.cpp)
 
@@ -201,14 +192,23 @@ class Runs:
             }
         return cls(alone[len(alone) // 2], seconds)
 
+    def moved(self, sizes: Sizes) -> dict[str, float]:
+        return {step: in_bytes(sizes.of(self.recorded)) for step, in_bytes in BYTES.items()}
+
     def predicted(self, model: "Model", sizes: Sizes) -> dict[str, dict[str, float]]:
-        moved = {step: in_bytes(sizes.of(self.recorded)) for step, in_bytes in BYTES.items()}
+        moved = self.moved(sizes)
         return {
             str(workers): replay(
                 self.recorded, workers, model.team, moved, model.memory_for(workers)
             )
             for workers in WORKERS
         }
+
+    def limits(self, model: "Model", sizes: Sizes) -> dict[str, dict[str, float]]:
+        """Seconds by what would save them on as many cores as the paper's, then by step."""
+        by_step = limits(self.recorded, PAPER_CORES, model.team, self.moved(sizes), model.there)
+        causes = next(iter(by_step.values()))
+        return {cause: {step: saved[cause] for step, saved in by_step.items()} for cause in causes}
 
 
 # Steps, gathered
@@ -221,10 +221,11 @@ def with_sums(steps: Mapping[str, float]) -> dict[str, float]:
 
 
 def by_step(by_workers: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Turn seconds by workers, or by what limits them, then by step, round, and add sums."""
     summed = {workers: with_sums(steps) for workers, steps in by_workers.items()}
     return {
         step: {workers: steps.get(step, 0.0) for workers, steps in summed.items()}
-        for step in summed["1"]
+        for step in next(iter(summed.values()))
     }
 
 
@@ -256,18 +257,20 @@ def main() -> int:
     print("what a team and memory cost", file=sys.stderr)
     model = Model.measured()
     with Disturbance() as others:
-        predicted, measured, serial = predict(dataset.X, model, args)
+        predicted, measured, serial, limited = predict(dataset.X, model, args)
     shown = without_doubtful(predicted, measured)
     entry = {
         "data": dataset.title,
         "points": len(dataset.X),
         "synthetic": dataset.synthetic,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
         "machine": machine(2),
         "model": asdict(model),
         "disturbance_cores": others.cores,
         "withheld": [step for step in predicted if len(shown[step]) < len(WORKERS)],
         "serial": serial,
+        "limits": limited,
         "whole_fit": shown.pop("whole fit"),
         "measured_whole_fit": measured.pop("whole fit"),
         "steps": shown,
@@ -292,8 +295,11 @@ Times = dict[str, dict[str, float]]  # by step, then by number of threads or wor
 
 def predict(
     X: npt.NDArray[np.float32], model: Model, args: argparse.Namespace
-) -> tuple[Times, Times, dict[str, float]]:
-    """Return seconds as predicted and as measured, and those of one thread that are serial."""
+) -> tuple[Times, Times, dict[str, float], Times]:
+    """Return seconds as predicted and as measured, those of one thread that are serial, and limits.
+
+    The limits are the seconds that many cores would save without each of what limits them.
+    """
     found: dict[str, Any] = {}
 
     def fit(threads: int) -> None:
@@ -317,7 +323,8 @@ def predict(
     measured = by_step(fits.seconds) | tree_steps(by_step(trees.seconds))
     serial = with_sums(fits.recorded.serial())
     serial |= tree_steps(with_sums(trees.recorded.serial()))
-    return predicted, measured, serial
+    limited = by_step(fits.limits(model, sizes)) | tree_steps(by_step(trees.limits(model, sizes)))
+    return predicted, measured, serial, limited
 
 
 T = TypeVar("T")

@@ -13,7 +13,18 @@ from acctsne import _core
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
-from replay import Memory, Recording, TeamModel, loop_end, replay
+from replay import (
+    CHUNKS,
+    MEMORY,
+    SERIAL,
+    TEAM,
+    Memory,
+    Recording,
+    TeamModel,
+    limits,
+    loop_end,
+    replay,
+)
 from simulate import without_doubtful
 
 FREE = TeamModel()
@@ -131,6 +142,33 @@ def test_memory_is_a_ceiling_of_loops() -> None:
         seconds = replay(recorded, workers, FREE, moved, memory)
         assert seconds["slow"] == pytest.approx(slow)
         assert seconds["fast"] == pytest.approx(1 + 64 / workers)
+
+
+def test_what_limits_a_step() -> None:
+    even = [1.0] * 64
+    recorded = recording(
+        ("serial", 50.0, even),
+        ("chunks", 0.0, [1.0] * 32 + [20.0]),
+        ("one chunk", 0.0, [3.0]),
+        ("memory", 0.0, even),
+        *[("team", 0.0, [0.125] * 32) for _ in range(8)],
+    )
+    team = TeamModel(waking=0.25, waking_asleep=0.25, closing=1.0)
+    memory = Memory(core=1e9, socket=8e9)
+    found = limits(recorded, 32, team, {"memory": 320e9}, memory)
+    assert {step: max(saved, key=lambda cause: saved[cause]) for step, saved in found.items()} == {
+        "serial": SERIAL,
+        "chunks": CHUNKS,
+        "one chunk": CHUNKS,
+        "memory": MEMORY,
+        "team": TEAM,
+    }
+    # 40 s of memory, where two chunks each, the wake-up and the barrier take 3.25.
+    assert found["memory"] == {SERIAL: 0, TEAM: 0, MEMORY: 36.75, CHUNKS: 0}
+    assert found["serial"][SERIAL] == 50
+    # The owner, free at 1, takes the long chunk, which is the last of all. Shared out evenly, it is
+    # 52 s for 32 workers, of whom 31 begin at 0.25.
+    assert found["chunks"][CHUNKS] == pytest.approx(21 - (52 + 31 * 0.25) / 32)
 
 
 def test_one_chunk_wakes_nobody() -> None:

@@ -190,10 +190,10 @@ def environment(contestant: str) -> dict[str, str]:
 @cache
 def _everything() -> Mapping[str, str]:
     described = {name: str(value) for name, value in machine(threads=1).items()}
-    return {**described, "commit": _commit()}
+    return {**described, "commit": commit()}
 
 
-def _commit() -> str:
+def commit() -> str:
     """Name the last commit that changed what is measured, and say if it has been changed since."""
 
     def git(*arguments: str) -> str:
