@@ -2,12 +2,13 @@
 
 This is what the constants of the descent are settled by (native/optimize/friction.hpp,
 native/kernels/step_rule-inl.hpp, src/acctsne/optimize/schedule.py and stopping.py): change one,
-build, run, compare the last two columns of means.
+build, run, compare the means.
 """
 
 import argparse
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,14 +21,15 @@ from tqdm import tqdm
 import datasets
 from acctsne import TSNE, Affinities, Embedding, init, quality
 from acctsne.optimize.schedule import Phase, Ramp
-from common import machine, number, table
+from common import machine
+from evaluation import iterations
+from evaluation.records import commit
 from referee import exact_kl
 
 Array = npt.NDArray[Any]
 
-# Iterations at which the KL divergence is noted, besides the end.
-NOTED = (100, 130, 150, 200, 250, 300, 500, 1000)
-LOOK = 10
+ITERATIONS = 1000
+LOOK = 10  # iterations between looks at the KL divergence
 
 # Pairs of points whose distances are ranked.
 PAIRS = 40_000
@@ -66,7 +68,7 @@ def main() -> int:
     parser.add_argument("--datasets", default=USUAL, help="comma-separated, :N for a sample")
     parser.add_argument("--hostile", action="store_true", help="also noise, copies, dof, ...")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--output", type=Path, help="file for the table; otherwise it is printed")
+    parser.add_argument("--output", type=Path, help="JSON file that figures are put into, too")
     args = parser.parse_args()
     problems: list[tuple[str, Array, Array | None, dict[str, Any]]] = []
     for name in args.datasets.split(","):
@@ -80,30 +82,16 @@ def main() -> int:
         digits = datasets.load("digits")
         problems += [(name, make().astype(np.float32), None, {}) for name, make in HOSTILE.items()]
         problems += [(name, digits.X, digits.labels, more) for name, more in VARIED.items()]
-    rows = [judge(*problem, args.threads) for problem in tqdm(problems, unit="problem")]
-    columns = [
-        "data", "to the same KL", "ends after", "exact KL", "reference's", "difference, %",
-        "10-NN kept", "reference's", "labels", "reference's", "rank correlation", "reference's",
-        *(f"at {n}, %" for n in NOTED[:6]),
-    ]  # fmt: skip
-    numbers = np.array([[np.nan if v is None else v for v in row[1:]] for row in rows], dtype=float)
-    means = ["mean", *np.nanmean(numbers, axis=0)]
-    forms = ["", ".0f", ".0f", ".4f", ".4f", "+.1f", ".3f", ".3f", ".3f", ".3f", ".3f", ".3f"]
-    forms += ["+.1f"] * 6
-    lines = [
-        [str(row[0]), *(number(v, form) for v, form in zip(row[1:], forms[1:], strict=True))]
-        for row in [*rows, means]
-    ]
-    text = f"{table(columns, lines)}\n\n{machine(args.threads)['cpu']}\n"
+    entries = [judge(*problem, args.threads) for problem in tqdm(problems, unit="problem")]
+    print(f"{iterations.rows([*entries, iterations.means(entries)])}\n")
     if args.output:
-        args.output.write_text(text)
-    print(text)
+        iterations.write(args.output, entries)
     return 0
 
 
 def judge(
     title: str, X: Array, labels: Array | None, more: dict[str, Any], threads: int
-) -> list[Any]:
+) -> dict[str, Any]:
     """Run both descents from the same start and compare where they lead."""
     parameters = {"perplexity": 30.0, "dof": 1.0, "init": "pca", **more}
     dof = parameters["dof"]
@@ -120,7 +108,7 @@ def judge(
         curve[iteration + 1] = kl
 
     how: dict[str, Any] = {"init": start, "dof": dof, "n_jobs": threads}
-    TSNE(**how, tol=0, max_iter=max(NOTED), callback=note, callback_every=LOOK).fit(P)
+    TSNE(**how, tol=0, max_iter=ITERATIONS, callback=note, callback_every=LOOK).fit(P)
     begin = perf_counter()
     fit = TSNE(**how).fit(P)
     print(f"{title}: {perf_counter() - begin:.2f} s", file=sys.stderr)
@@ -130,17 +118,21 @@ def judge(
     kept = [quality.neighbor_preservation(X, Y, n_jobs=threads) for Y in maps]
     agreement = [None if labels is None else quality.label_agreement(Y, labels) for Y in maps]
     ranks = [rank_correlation(X, Y) for Y in maps]
-    return [
-        title,
-        reached,
-        fit.n_iter_ + 1,
-        *exact,
-        100 * (exact[0] / exact[1] - 1),
-        *kept,
-        *agreement,
-        *ranks,
-        *(100 * (curve[n] / goal - 1) for n in NOTED[:6]),
-    ]
+    names = ("exact_kl", "reference_kl", "kept", "reference_kept")
+    names += ("labels", "reference_labels", "ranks", "reference_ranks")
+    return {
+        "data": title,
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit(),
+        "cpu": machine(threads)["cpu"],
+        "figures": {
+            "reached": reached,
+            "ends_after": fit.n_iter_ + 1,
+            **dict(zip(names, (*exact, *kept, *agreement, *ranks), strict=True)),
+            "difference": 100 * (exact[0] / exact[1] - 1),
+            "curve": {at: 100 * (curve[int(at)] / goal - 1) for at in iterations.CURVE},
+        },
+    }
 
 
 def reference_schedule(n_samples: int) -> list[Phase]:
@@ -158,7 +150,7 @@ def reference_schedule(n_samples: int) -> list[Phase]:
             max_step=5.0,
             rule="delta_bar_delta",
         )
-        for end, factor in ((80, 12.0), (1000, 1.0))
+        for end, factor in ((80, 12.0), (ITERATIONS, 1.0))
     ]
 
 

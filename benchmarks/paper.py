@@ -19,7 +19,7 @@ from contestants import CONTESTANTS
 from evaluation import estimate, page
 from evaluation.contest import alternating
 from evaluation.plan import FULL, OURS, QUICK, SKLEARNEX, Plan
-from evaluation.records import Key, Store
+from evaluation.records import Key, Store, installed
 from evaluation.registry import TABLES
 from evaluation.running import MODULES as KINDS
 from evaluation.running import Runner, Wanted, described, stale
@@ -155,6 +155,9 @@ def in_turn(plan: Plan, args: argparse.Namespace) -> dict[str, Wanted]:
     if args.contestants is not None:
         entries = [entry for entry in plan.entries if entry.contestant in args.contestants]
         option += f" --contestants {','.join(args.contestants)}"
+    absent = [entry.title for entry in entries if not installed(entry.contestant)]
+    if absent:
+        sys.exit(f"--alternate: {', '.join(absent)} cannot be imported; nothing was measured")
     return {
         option.format(data.name): partial(alternating, data=data, entries=entries)
         for data in plan.datasets

@@ -179,6 +179,14 @@ def test_fits_in_turn_take_the_place_of_earlier_ones(
     assert "**" not in next(line for line in page.splitlines() if line.startswith("| scikit-learn"))
 
 
+def test_fits_in_turn_need_all_contestants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program: Any = import_module("paper")
+    monkeypatch.setattr(program, "installed", lambda contestant: contestant != "sklearnex")
+    with pytest.raises(SystemExit, match="scikit-learn-intelex, float32 cannot be imported"):
+        program.main(["--quick", "--output", str(tmp_path), "--alternate", "digits"])
+    assert not records(tmp_path)
+
+
 def test_fits_that_are_hours_apart_are_marked(tmp_path: Path) -> None:
     end_to_end: Any = import_module("evaluation.end_to_end")
     plan_module: Any = import_module("evaluation.plan")
@@ -365,6 +373,54 @@ def test_predictions_tell_what_they_rest_on(tmp_path: Path) -> None:
         "whole fit, 10.0 against 22: memory bandwidth, without which it would take 55% less, "
         "most of it in update."
     ) in text
+
+
+def test_iterations_are_told_from_their_file(tmp_path: Path) -> None:
+    iterations: Any = import_module("evaluation.iterations")
+
+    def entry(data: str, reached: int | None, difference: float, **more: str) -> dict[str, Any]:
+        figures = {"reached": reached, "ends_after": 200, "exact_kl": 1.0, "reference_kl": 1.1}
+        figures |= {"difference": difference, "ranks": 0.5, "reference_ranks": 0.25}
+        return {"data": data, **more, "figures": {**figures, "curve": {"100": 1.5}}}
+
+    path = tmp_path / "descent.json"
+    assert "not yet measured" in iterations.text(iterations.read(path))
+    made = {"date": "2026-01-01", "commit": "abc", "cpu": "some"}
+    first = [entry("a, 10 x 2", 90, -1.0), entry("b, 20 x 2", 140, -2.0), entry("noise", None, 3.0)]
+    iterations.write(path, first)
+    iterations.write(path, [entry("a, 10 x 2", 80, -1.5, **made)])
+    found = iterations.read(path)
+    assert [each["data"] for each in found] == ["a, 10 x 2", "b, 20 x 2", "noise"]
+    text = iterations.text(found)
+    assert "Data sets take 80 to 140 iterations" in text
+    assert "Above it end: noise by 3.0 %." in text
+    assert "is 0.500 against 0.250" in text
+    assert "some, 2026-01-01, commit abc; processor not recorded, date not recorded" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("| noise"))
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    assert cells[:6] == ["noise", "-", "200", "1.0000", "1.1000", "+3.0"]
+    assert cells[12:14] == ["+1.5", "-"]
+    assert iterations.means(found)["figures"]["reached"] == 110
+
+
+@pytest.mark.parametrize(("seconds", "longer"), [(50.0, True), (30.0, False)])
+def test_steps_that_take_longer_than_the_papers_are_explained(
+    tmp_path: Path, seconds: float, longer: bool
+) -> None:
+    steps: Any = import_module("evaluation.steps")
+    plan: Any = import_module("evaluation.plan")
+    store: Any = import_module("evaluation.records").Store(tmp_path)
+    timings = {"tree_building": seconds, "summarization": 5.0, "repulsive": 250.0}
+    assert steps.longer(store, plan.FULL) == []
+    key = plan.FULL.fit(plan.SYNTHETIC, plan.OURS_AS_PAPER, 1_000_000, 1)
+    made(store, key, seconds=600.0, timings=timings)
+    text = "".join(steps.longer(store, plan.FULL))
+    assert ("tree building, 50.0 s against 39.0." in text) == longer
+    assert "summarisation, 5.0" not in text
+    assert "float32" not in text
+    key = plan.FULL.fit(plan.SYNTHETIC, plan.OURS_TREE, threads=1)
+    made(store, key, timings={**timings, "tree_building": 0.129_133_7 * seconds}, iterations=100)
+    assert (f"{seconds:.0f} and" in "".join(steps.longer(store, plan.FULL))) == longer
 
 
 def test_svhn_as_openml_gives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

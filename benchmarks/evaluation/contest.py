@@ -65,8 +65,7 @@ def alternating(store: Store, plan: Plan, data: Data, entries: Sequence[Entry]) 
     one in speed; these are comparable.
     """
     rows = part_rows(store, data, plan.threads)
-    found = [entry for entry in entries if installed(entry.contestant)]
-    keys = [plan.fit(data, entry, rows) for entry in found]
+    keys = [plan.fit(data, entry, rows) for entry in entries]
     return rounds(store, plan, keys, plan.fewest_rounds)
 
 

@@ -47,8 +47,8 @@ def curve(store: Store, plan: Plan, entry: Entry) -> Points:
     return found
 
 
-def text(store: Store, plan: Plan) -> str:
-    data, rows = plan.curve
+def compared(store: Store, plan: Plan) -> str:
+    """Return how long ours takes to where each of the others ends."""
     record = store.get(ours_key(plan))
     lines = []
     for entry in others(plan):
@@ -70,11 +70,16 @@ def text(store: Store, plan: Plan) -> str:
             ]
         )
     header = ["package", "its whole fit, s", "its exact KL", "ours there after, s", "times"]
+    return table(header, lines)
+
+
+def text(store: Store, plan: Plan) -> str:
+    data, rows = plan.curve
     tries = " and ".join(map(str, plan.curve_iterations))
     return (
         f"{data.title}, {data.part(rows)}, {counted(plan.threads)}, seconds with the search for "
         "neighbours. Ours is looked at on its way; points of the other packages are fits of "
-        f"{tries} and {plan.iterations} iterations each, one fit.\n\n" + table(header, lines)
+        f"{tries} and {plan.iterations} iterations each, one fit.\n\n" + compared(store, plan)
     )
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from common import number, table
+from evaluation import convergence, iterations
 from evaluation.cells import cell, present, ratio, seconds_form
 from evaluation.growth import largest
 from evaluation.plan import (
@@ -114,6 +115,11 @@ def searches(store: Store, plan: Plan) -> str:
     return table(["data", "acctsne, s", "scikit-learn-intelex, s", "times"], lines)
 
 
+def descents(store: Store, plan: Plan) -> str:
+    """Tell of the descent on many problems, which benchmarks/descent.py has recorded."""
+    return iterations.text(iterations.read(store.folder.parent / "descent.json"))
+
+
 def _without_search(store: Store, key: Key) -> float | None:
     taken, search = (store.figure(key, name) for name in ("seconds", "knn_seconds"))
     return None if taken is None or search is None else taken - search
@@ -132,6 +138,8 @@ REGIONS: dict[str, dict[str, Made]] = {
     "docs/performance.md": {
         "mnist": lambda store, plan: compared(store, plan, MNIST),
         "digits": lambda store, plan: compared(store, plan, DIGITS),
+        "convergence": convergence.compared,
+        "descent": descents,
         "searches": searches,
         "large": largest,
     },
