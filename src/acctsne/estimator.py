@@ -472,7 +472,7 @@ class TSNE(
         if isinstance(self.metric, str) and self.metric == "precomputed":
             X = check_graph(X)
         X = in_reach(X)
-        check_sparse(X)
+        X = check_sparse(X)
         check_not_bfloat16(X, "X")
         # Distances and sparse matrices are of those types that scikit-learn takes.
         stays = not issparse(X) and self.metric != "precomputed"
@@ -663,7 +663,7 @@ class TSNE(
     def _new_samples(self, X: Any, least: int = 1) -> Any:
         """Check samples that are to be placed."""
         X = in_reach(X)
-        check_sparse(X)
+        X = check_sparse(X)
         with np.errstate(over="ignore", invalid="ignore"):
             new = validate_data(
                 self,

@@ -84,7 +84,7 @@ def neighbors_in_distances(
 
 def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
     """Check a matrix of affinities; returns a proper P and what had to be done to make it one."""
-    check_sparse(P, "P")
+    P = check_sparse(P, "P")
     P = check_array(P, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, input_name="P")
     if P.shape[0] != P.shape[1]:
         raise ValueError(f"P must be square; got shape {P.shape}")

@@ -591,7 +591,7 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
     if not issparse(X) and not isinstance(X, np.ndarray):
         raise DataError(f"{path}: {key or 'X'} is a {type(X).__name__}; an array is needed")
     with _unreadable(path):
-        check_sparse(X)
+        X = check_sparse(X)
     return Data(X) if read is None else Data(X, np.asarray(read), labels)
 
 

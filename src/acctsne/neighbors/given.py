@@ -23,9 +23,9 @@ def check_graph(X: Any) -> Any:
     Dense matrices are returned as they are. Wrong entries are refused with their row.
     """
     X = _from_pair(X) if isinstance(X, tuple) else in_reach(X, "the graph")
-    if not issparse(check_sparse(X, "the graph")):
-        return X
-    graph = X.tocsr()
+    graph = check_sparse(X, "the graph")
+    if not issparse(graph):
+        return graph
     if X.format == "coo" and graph.nnz < X.nnz:
         # The conversion adds up what it finds twice.
         row = int(np.argmax(np.bincount(X.row, minlength=X.shape[0]) != np.diff(graph.indptr)))

@@ -306,8 +306,7 @@ def _check_count(n_neighbors: Any, most: int, name: str) -> None:
 
 def check_rows(X: Any, name: str, least: int) -> Any:
     """Check rows of data, which stay where and as they are if they are of a stored type."""
-    X = in_reach(X, name)
-    check_sparse(X, name)
+    X = check_sparse(in_reach(X, name), name)
     check_not_bfloat16(X, name)
     checked = check_array(
         X,

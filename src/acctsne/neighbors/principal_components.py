@@ -24,7 +24,7 @@ def principal_components(
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    offsets = X.indptr.astype(np.int64, copy=False)
-    columns = X.indices.astype(np.int32, copy=False)
-    data = _core.SparseData(offsets, columns, X.data, X.shape[1])
+    offsets = np.ascontiguousarray(X.indptr, dtype=np.int64)
+    columns = np.ascontiguousarray(X.indices, dtype=np.int32)
+    data = _core.SparseData(offsets, columns, np.ascontiguousarray(X.data), X.shape[1])
     return _core.sparse_principal_components(data, n_components, threads)

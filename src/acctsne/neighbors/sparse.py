@@ -74,8 +74,8 @@ class _SparseRows:
                 _refuse_constant_rows(X, name)
         self.dtype = X.dtype
         self.data = _core.SparseData(
-            X.indptr.astype(np.int64, copy=False),
-            X.indices.astype(np.int32, copy=False),
+            np.ascontiguousarray(X.indptr, dtype=np.int64),
+            np.ascontiguousarray(X.indices, dtype=np.int32),
             np.ascontiguousarray(values, dtype=X.dtype),
             X.shape[1],
         )
