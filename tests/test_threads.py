@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from threadpoolctl import threadpool_info
 
 from acctsne import TSNE, Affinities, Embedding, _core
+from acctsne.runtime import threads
 from acctsne.runtime.threads import available_cores, effective_threads, limited_libraries
 
 Array = npt.NDArray[Any]
@@ -26,6 +28,18 @@ def data(seed: int, n: int = 700) -> Array:
 def fit_bytes(seed: int, **parameters: Any) -> bytes:
     tsne = TSNE(perplexity=10, max_iter=250, random_state=0, n_jobs=2, **parameters)
     return bytes(tsne.fit_transform(data(seed)).tobytes())
+
+
+def library_threads() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info()]
+
+
+def threads_around_a_limit() -> list[list[int]]:
+    """How many threads libraries have before, in and after a limit of one."""
+    counts = [library_threads()]
+    with limited_libraries(1):
+        counts.append(library_threads())
+    return [*counts, library_threads()]
 
 
 class TestHowMany:
@@ -66,34 +80,67 @@ class TestHowMany:
 
 
 def test_libraries_are_limited_and_released() -> None:
-    from threadpoolctl import threadpool_info
-
-    def counts() -> list[int]:
-        return [pool["num_threads"] for pool in threadpool_info()]
-
-    before = counts()
+    before = library_threads()
     assert before  # NumPy's BLAS at least
     with limited_libraries(1):
-        assert set(counts()) == {1}
-    assert counts() == before
+        assert set(library_threads()) == {1}
+    assert library_threads() == before
 
 
 def test_limits_of_libraries_are_lifted_in_any_order() -> None:
     # As two fits side by side do: the one that began first ends first.
-    from threadpoolctl import threadpool_info
-
-    def counts() -> list[int]:
-        return [pool["num_threads"] for pool in threadpool_info()]
-
-    before = counts()
+    before = library_threads()
     first, second = limited_libraries(2), limited_libraries(1)
     first.__enter__()
     second.__enter__()
-    assert set(counts()) == {1}
+    assert set(library_threads()) == {1}
     first.__exit__(None, None, None)
-    assert set(counts()) == {1}
+    assert set(library_threads()) == {1}
     second.__exit__(None, None, None)
-    assert counts() == before
+    assert library_threads() == before
+
+
+def test_limits_of_libraries_are_set_and_lifted_by_any_thread() -> None:
+    # As in a pool of threads, which stay: the one that began first ends first.
+    before = library_threads()
+    seen: dict[str, list[int]] = {}
+    began, ended = threading.Event(), threading.Event()
+    looked = threading.Barrier(3)
+
+    def work(name: str, begin: threading.Event, end: threading.Event) -> None:
+        begin.wait(timeout=60)
+        with limited_libraries(1):
+            seen[f"in {name}"] = library_threads()
+            (began if name == "first" else ended).set()
+            end.wait(timeout=60)
+        seen[f"after {name}"] = library_threads()
+        looked.wait(timeout=60)
+
+    with limited_libraries(2):  # this thread is the first to set any, and lives on
+        pass
+    now = threading.Event()
+    now.set()
+    first_ended = threading.Event()
+    workers = [
+        threading.Thread(target=work, args=("first", now, ended)),
+        threading.Thread(target=work, args=("second", began, first_ended)),
+    ]
+    for worker in workers:
+        worker.start()
+    while "after first" not in seen and all(worker.is_alive() for worker in workers):
+        ended.wait(timeout=0.05)
+    first_ended.set()
+    looked.wait(timeout=60)
+    for worker in workers:
+        worker.join(timeout=60)
+    assert seen["in first"] == seen["in second"] == [1] * len(before)
+    assert seen["after second"] == before
+    # OpenMP's limit of the first thread is its own, and is lifted with it.
+    openmp = [pool["user_api"] == "openmp" for pool in threadpool_info()]
+    assert [n for n, own in zip(seen["after first"], openmp, strict=True) if own] == [
+        n for n, own in zip(before, openmp, strict=True) if own
+    ]
+    assert library_threads() == before
 
 
 def test_the_simd_level_stays_during_a_call(X: Array) -> None:
@@ -240,6 +287,69 @@ class TestFork:
             may_end.set()
             worker.join(timeout=60)
         assert not worker.is_alive()
+
+    def test_child_forked_while_libraries_are_limited(self) -> None:
+        before = library_threads()
+        under_way, may_end = threading.Event(), threading.Event()
+
+        def limit() -> None:
+            with limited_libraries(1):
+                under_way.set()
+                may_end.wait(timeout=60)
+
+        worker = threading.Thread(target=limit)
+        worker.start()
+        try:
+            assert under_way.wait(timeout=60)
+            limited = library_threads()
+            assert 1 in limited  # OpenMP's limit is the thread's own
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                found = pool.apply_async(threads_around_a_limit).get(timeout=60)
+            assert found == [before, [1] * len(before), before]
+            assert library_threads() == limited
+        finally:
+            may_end.set()
+            worker.join(timeout=60)
+        assert library_threads() == before
+
+    def test_child_forked_inside_a_limit_leaves_it(self) -> None:
+        before = library_threads()
+        with limited_libraries(1):
+            child = os.fork()
+        if child == 0:  # has come out of the limit without an error
+            os._exit(0 if library_threads() == before else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert library_threads() == before
+
+    def test_child_forked_while_a_limit_is_being_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = library_threads()
+        under_way, may_go_on = threading.Event(), threading.Event()
+        find = threads._libraries
+
+        def find_slowly(modules: int, user_api: str) -> Any:
+            if user_api == "blas":  # whose limit is that of all threads
+                under_way.set()
+                may_go_on.wait(timeout=60)
+            return find(modules, user_api)
+
+        def limit() -> None:
+            with limited_libraries(1):
+                pass
+
+        monkeypatch.setattr(threads, "_libraries", find_slowly)
+        worker = threading.Thread(target=limit)
+        worker.start()
+        assert under_way.wait(timeout=60)
+        # While this thread forks, the other one is in the midst of it.
+        threading.Timer(0.3, may_go_on.set).start()
+        try:
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                found = pool.apply_async(threads_around_a_limit).get(timeout=20)
+        finally:
+            may_go_on.set()
+            worker.join(timeout=60)
+        assert found == [before, [1] * len(before), before]
+        assert library_threads() == before
 
 
 @pytest.mark.parametrize("method", ["barnes_hut", "exact"])
