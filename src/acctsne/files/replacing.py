@@ -2,8 +2,10 @@
 
 import errno
 import os
+import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -20,18 +22,65 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to, and move it into place if all went well.
 
-    Whoever reads `path` sees the old file or the whole new one, and a failure leaves the old one.
-    An OSError on the way, such as a full disk, names the file.
+    Whoever reads `path` sees the old file or the whole new one, after a power cut too, and a
+    failure leaves the old one. Of several that write at once, the last to end remains. The new file
+    has the old one's permissions, and where `path` is a link it is what the link leads to that is
+    replaced. An OSError on the way, such as a full disk, names the file.
     """
-    # The suffix stays last: writers choose the format by it.
-    beside = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    target = Path(os.path.realpath(path))
     try:
-        yield beside
-        beside.replace(path)
+        beside, mode = _file_beside(target)
+        try:
+            yield beside
+            _flush(beside)
+            if mode is not None:
+                beside.chmod(mode)
+            beside.replace(target)
+            _flush_folder(target.parent)
+        finally:
+            beside.unlink(missing_ok=True)
     except OSError as error:
         raise OSError(error.errno, f"{path} cannot be written: {_reason(error)}") from error
-    finally:
-        beside.unlink(missing_ok=True)
+
+
+def _file_beside(target: Path) -> tuple[Path, int | None]:
+    """Make an empty file that nobody else writes to; returns also the mode of the one it replaces.
+
+    Nobody may read what is written who may not read the old file, from the beginning on.
+    """
+    # The suffix stays last: writers choose the format by it. The rest is short, as the name itself
+    # may be as long as the system allows.
+    name = f".{target.stem[:20]}.{secrets.token_hex(6)}.part{target.suffix}"
+    beside = target.with_name(name)
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mode = None
+    os.close(
+        os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600)
+    )
+    return beside, mode
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file is on the disk, and not only on its way there."""
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system has a way to ask for it.
+
+    The file is in its place by now; some network drives refuse.
+    """
+    if os.name == "nt":
+        return
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _reason(error: OSError) -> str:
