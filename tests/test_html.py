@@ -105,7 +105,7 @@ def test_hover_columns(tmp_path: Path, kind: Any) -> None:
     assert found == {
         "unique": columns["unique"],
         "few": columns["few"],
-        "number": [f"{i / 3:.6g}" for i in range(40)],
+        "number": [str(i // 3) if i % 3 == 0 else repr(i / 3) for i in range(40)],
         "count": [str(i) for i in range(40)],
         "lacking": ["", "1.5"] * 20,
     }
@@ -148,6 +148,51 @@ def test_missing_fields_are_empty(tmp_path: Path) -> None:
     page, about = written(tmp_path, hover=pd.DataFrame({"count": counts, "size": [np.nan] * 40}))
     assert [column["texts"] for column in about["columns"]] == [["", "1"], [""]]
     assert decoded(page, "column0", np.uint32).tolist() == [1, 0] * 20
+
+
+def test_ids_and_numbers_can_be_read_back(tmp_path: Path) -> None:
+    ids = 20_000_000.0 + np.arange(40)
+    halves = np.linspace(0, 1, 40, dtype=np.float32)
+    _, about = written(tmp_path, ids=ids, hover={"measured": np.pi * ids, "single": halves})
+    assert about["ids"] == [str(20_000_000 + i) for i in range(40)]
+    measured, single = (np.array(column["texts"], dtype=float) for column in about["columns"])
+    np.testing.assert_array_equal(measured, np.pi * ids)
+    np.testing.assert_array_equal(single.astype(np.float32), halves)
+    assert max(map(len, about["columns"][1]["texts"])) <= 12  # of single precision
+    _, about = written(tmp_path, ids=ids + 0.5)
+    assert about["ids"][0] == "20000000.5"
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.Series, pd.Index, list])
+def test_dates_are_shown_as_such(tmp_path: Path, kind: Any) -> None:
+    days = np.datetime64("2026-01-31", "ns") + np.arange(40) * np.timedelta64(24, "h")
+    days[1] = np.datetime64("NaT")
+    days[2] += np.timedelta64(90, "m")
+    _, about = written(tmp_path, hover={"day": kind(days)})
+    texts = about["columns"][0]["texts"]
+    assert texts[0][:10] == "2026-01-31"
+    assert texts[1] == ""
+    assert texts[2][:16].replace("T", " ") == "2026-02-02 01:30"
+    if kind is not list:
+        assert texts[0] == "2026-01-31"
+
+
+def test_missing_numbers_of_numpy(tmp_path: Path) -> None:
+    single = np.float32([np.nan, 1.5] * 20)
+    page, about = written(tmp_path, hover={"array": single, "list": list(single)})
+    assert [column["texts"] for column in about["columns"]] == [["", "1.5"]] * 2
+    assert [column["kind"] for column in about["columns"]] == ["category"] * 2
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_columns_of_one_name(tmp_path: Path, several: bool) -> None:
+    frame = pd.DataFrame(np.arange(80).reshape(40, 2), columns=["a", "a"])
+    given = [frame, frame] if several else frame
+    maps = [MAP, MAP] if several else MAP
+    ids = [range(40), range(40)] if several else None
+    _, about = written(tmp_path, maps, hover=given, ids=ids)
+    assert [column["name"] for column in about["columns"]] == ["a", "a (2)"]
+    assert about["columns"][1]["texts"][:2] == ["1", "3"]
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (20, 10), (5, 7, 3), (6, 6, 4), (300, 200)])

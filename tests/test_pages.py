@@ -463,6 +463,19 @@ def test_dark_and_light(browser: Browser, folder: Path) -> None:
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", setting)
     browser.open_map(page)
     assert browser.picture()[-5, 5].max() < 40  # as the reader's machine prefers
+    # What it turns to while the page is open is followed, also if the reader has turned the page.
+    browser.press("d")
+    browser.wait_for("map.layout.paper_bgcolor === '#fff'")
+    browser.run(
+        "window.turned = 0;"
+        "matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => turned++);"
+    )
+    for turned, (value, color) in enumerate([("light", "#fff"), ("dark", "#14171c")]):
+        setting = {"features": [{"name": "prefers-color-scheme", "value": value}]}
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", setting)
+        browser.wait_for(f"turned === {turned + 1}")
+        assert browser.run("return document.documentElement.dataset.theme") == value
+        browser.wait_for(f"map.layout.paper_bgcolor === '{color}'")
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert browser.complaints() == []
 

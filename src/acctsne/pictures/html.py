@@ -16,6 +16,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ MAX_CATEGORIES = 200
 
 # A column of so few different numbers is coloured as categories.
 MAX_NUMBERED_CATEGORIES = 12
+
+# Whole numbers below this are all told apart in double precision, and written without exponent.
+_LARGEST_WHOLE = 2**53
 
 # The page's program, in the order in which its parts need each other.
 _PROGRAM = ("data", "card", "search", "selection", "coloring", "flipping", "controls", "map")
@@ -252,7 +256,17 @@ def _named_columns(hover: Any) -> list[tuple[Any, Any]]:
     if names is None and not hasattr(hover, "keys"):
         kind = type(hover).__name__
         raise ValueError(f"hover must be a DataFrame or a mapping of names to columns; got {kind}")
-    return [(name, hover[name]) for name in (hover.keys() if names is None else names)]
+    if names is None:
+        return [(name, hover[name]) for name in hover.keys()]
+    by_place = getattr(hover, "iloc", None)
+    if by_place is None:
+        return [(name, hover[name]) for name in names]
+    # Columns of pandas may share a name, by which none of them can be had.
+    columns: dict[Any, Any] = {}
+    for i, name in enumerate(names):
+        same = list(names[:i]).count(name)
+        columns[f"{name} ({same + 1})" if same else name] = by_place[:, i]
+    return list(columns.items())
 
 
 def _columns(
@@ -310,11 +324,26 @@ def _texts(name: str, column: Any, n_points: int) -> list[str]:
 
 
 def _text(entry: Any) -> str:
-    if entry is None or entry is getattr(sys.modules.get("pandas"), "NA", None):
+    """Write an entry so that it can be read back: it may be an id, or be taken as csv."""
+    if _is_missing(entry):
         return ""
-    if isinstance(entry, float):
-        return "" if math.isnan(entry) else f"{entry:.6g}"
+    if isinstance(entry, float | np.floating):
+        whole = abs(float(entry)) < _LARGEST_WHOLE and entry == int(entry)
+        # Of a float itself, as NumPy's says its type, too.
+        shortest = repr(float(entry)) if isinstance(entry, float) else str(entry)
+        return str(int(entry)) if whole else shortest
+    if isinstance(entry, datetime):
+        return entry.isoformat(sep=" ").removesuffix(" 00:00:00")
     return str(entry)
+
+
+def _is_missing(entry: Any) -> bool:
+    if entry is None or entry is getattr(sys.modules.get("pandas"), "NA", None):
+        return True
+    if isinstance(entry, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(entry))
+    # NaN, and pandas' NaT.
+    return isinstance(entry, float | np.floating | datetime | timedelta) and entry != entry
 
 
 def _sheets(images: Any, n_points: int) -> tuple[dict[str, int] | None, dict[str, str]]:

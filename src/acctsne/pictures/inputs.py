@@ -94,7 +94,23 @@ def check_values(values: Any, n_points: int) -> npt.NDArray[np.float64]:
 
 
 def entries(column: Any) -> list[Any]:
-    """List what is in an array, a Series or anything else that can be gone through."""
+    """List what is in an array, a Series or anything else that can be gone through.
+
+    Times of NumPy become text, for it lists some of them as numbers; None where there is none.
+    Numbers of less than double precision stay what they are: 0.1 would get more digits.
+
+    Examples
+    --------
+    >>> entries(np.array(["2026-01-31", "NaT"], dtype="datetime64[ns]"))
+    ['2026-01-31', None]
+    """
+    dtype = getattr(column, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        array = np.asarray(column)
+        texts = np.datetime_as_string(array, unit="auto").tolist()
+        return [None if text == "NaT" else text.replace("T", " ") for text in texts]
+    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize < 8:
+        return list(np.asarray(column))
     return column.tolist() if hasattr(column, "tolist") else list(column)
 
 

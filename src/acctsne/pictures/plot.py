@@ -152,7 +152,7 @@ def save(
     titles : list of str, default=None
         Text above each of several maps.
     **options
-        Other parameters of `scatter`.
+        Other parameters of `scatter` but `ax`.
 
     Examples
     --------
@@ -167,6 +167,8 @@ def save(
     path = Path(path)
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"a picture is written as .png, .pdf or .svg; got {str(path)!r}")
+    if "ax" in options:
+        raise TypeError("save draws into a figure of its own; to draw into axes, use scatter")
     maps = Maps.of(Y, ids, titles)
     if len(maps) == 1:
         figure = _draw(maps.layouts[0], labels, values, title=title, **options)

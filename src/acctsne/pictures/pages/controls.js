@@ -75,15 +75,17 @@ function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
 }
 
+async function changeTheme(theme) {
+  setTheme(theme);
+  await redraw();
+}
+
 const actions = {
   closer: () => zoom(0.7),
   farther: () => zoom(1 / 0.7),
   whole,
   picture: () => Plotly.downloadImage(map, { format: "png", scale: 2, filename: document.title }),
-  theme: async () => {
-    setTheme(dark() ? "light" : "dark");
-    await redraw();
-  },
+  theme: () => changeTheme(dark() ? "light" : "dark"),
   earlier: () => flip(-1),
   later: () => flip(1),
   copy,
@@ -133,4 +135,5 @@ document.addEventListener("click", (event) => {
 
 const darkPreferred = matchMedia("(prefers-color-scheme: dark)");
 setTheme(darkPreferred.matches ? "dark" : "light");
-darkPreferred.addEventListener("change", actions.theme);
+// What the system has turned to, whatever the page was turned to by hand.
+darkPreferred.addEventListener("change", ({ matches }) => changeTheme(matches ? "dark" : "light"));
