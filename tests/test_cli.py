@@ -202,6 +202,36 @@ def test_the_output_is_guessed_and_said(
     assert Path(guess).read_bytes() == before
 
 
+def test_whatever_is_guessed_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X = np.load("data.npy")[:, :3]
+    cells = [",".join(f"{v:g}" for v in (i, *row)) for i, row in enumerate(X)]
+    names = "id,a,b,c"
+    Path("table.csv").write_text("\n".join([names, *cells]).replace(",", ";"))
+    fast = [flag for flag in FAST if flag != "--quiet"]
+    assert main(["embed", "table.csv", "-o", "map.csv", *fast]) == 0
+    said = capsys.readouterr().err
+    for line in (
+        "table.csv: cells are separated by semicolons (guessed; --delimiter decides)",
+        "table.csv: the first row names the columns (guessed; --header or --no-header decides)",
+        "table.csv: column 'id' numbers the rows and is left out (guessed; --columns decides)",
+        "table.csv: 150 samples, 3 features",
+    ):
+        assert f"acctsne: {line}\n" in said
+    told = ["--delimiter", ";", "--header", "--columns", "a,b,c"]
+    assert main(["embed", "table.csv", "-o", "map.csv", *told, *fast]) == 0
+    assert "guessed" not in capsys.readouterr().err
+    assert main(["embed", "table.csv", "-o", "map.csv", *FAST]) == 0
+    assert capsys.readouterr().err == ""
+    np.savez("both.npz", X=X, y=np.arange(150), target=np.arange(150))
+    assert main(["score", "both.npz", "map.csv"]) == 0
+    said = capsys.readouterr().err
+    assert "of the arrays X, y, target, X is the data (guessed; --key decides)" in said
+    assert "of the arrays target, y, none is taken for labels (guessed; --labels" in said
+    with pytest.raises(SystemExit):
+        main(["embed", "table.csv", "--delimiter", "ab"])
+    assert "--delimiter must be one character; got 'ab'" in capsys.readouterr().err
+
+
 def test_neighbors_for_viewers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["-o", "map.parquet", "--write-neighbors", "4", "--metric", "cosine"]
     assert main(["embed", "data.npz", *arguments, *FAST]) == 0

@@ -231,6 +231,25 @@ def table(folder: Path, text: str, name: str = "t.csv") -> Path:
         ("\ufeffa,b\n1,2\n\n3,4\n", [[1, 2], [3, 4]], None),
         ("\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], None),
         ("# a,b\n1e3,-2\n3,4\n", [[1000, -2], [3, 4]], None),
+        # One row says little about a column.
+        ("a,kind\n1,\n3,x\n5,y\n", [[1], [3], [5]], [None, "x", "y"]),
+        ("a,kind\n1,NA\n3,x\n", [[1], [3]], [None, "x"]),
+        ("1,2,\n3,4,x\n5,6,y\n", [[1, 2], [3, 4], [5, 6]], [None, "x", "y"]),
+        ("a,kind\n1,7\n3,x\n5,y\n2,z\n", [[1], [3], [5], [2]], ["7", "x", "y", "z"]),
+        ("a,label\n1,NaN\n3,9\n", [[1], [3]], [None, 9]),
+        # Sodium is no missing value.
+        ("a,ion\n1,Na\n3,K\n", [[1], [3]], ["Na", "K"]),
+        # Where the comma is the decimal sign.
+        ("a;b\n1,5;2\n-3,25;4e1\n", [[1.5, 2], [-3.25, 40]], None),
+        ("1,5;2,5\n3,5;4,5\n", [[1.5, 2.5], [3.5, 4.5]], None),
+        ("a;kind\n1,5;x, y\n3;z\n", [[1.5], [3]], ["x, y", "z"]),
+        # Numbers of rows are no features.
+        ("id,a,b\n7,1,2\n9,3,4\n", [[1, 2], [3, 4]], None),
+        ("Index,a\n3,1\n4,3\n", [[1], [3]], None),
+        ("index,a\n3,1\n5,3\n", [[3, 1], [5, 3]], None),
+        # Of several names of labels one is the label, and none is a feature.
+        ("a,class,target\n1,7,x\n3,9,y\n", [[1], [3]], ["x", "y"]),
+        ("a,class,target\n1,7,5\n3,9,6\n", [[1], [3]], [7, 9]),
     ],
 )
 def test_header_and_labels_are_detected(
@@ -239,6 +258,57 @@ def test_header_and_labels_are_detected(
     data = io.read(table(tmp_path, text))
     assert data.X.tolist() == features
     assert (None if data.labels is None else data.labels.tolist()) == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "argument", "what"),
+    [
+        ("a,b\n1,2\n3,4\n", "header", "the first row names the columns"),
+        ("1,2\n3,4\n", "header", "the first row is a sample and names no columns"),
+        (",0,1\n0,1,2\n1,3,4\n", "columns", "the first column, which has no name, is left out"),
+        ("id,a\n7,1\n9,3\n", "columns", "column 'id' numbers the rows and is left out"),
+        ("row,a\n1,1\n2,3\n", "columns", "column 'row' numbers the rows and is left out"),
+        ("a;b\n1;2\n3;4\n", "delimiter", "cells are separated by semicolons"),
+        ("a;b\n1,5;2\n3;4\n", "delimiter", "numbers have a decimal comma"),
+        ("a,class,label\n1,7,5\n3,9,6\n", "labels", "column 'label' has the name of labels, too"),
+    ],
+)
+def test_what_is_guessed_is_told(tmp_path: Path, text: str, argument: str, what: str) -> None:
+    found = io.read(table(tmp_path, text)).guesses
+    assert any(guess.argument == argument and what in guess.what for guess in found), found
+
+
+def test_what_is_said_is_not_guessed(tmp_path: Path) -> None:
+    path = table(tmp_path, ",id,a,class,target\n0,1,2,3,4\n1,2,3,4,5\n")
+    said = io.read(path, header=True, columns=["id", "a"], labels="class", delimiter=",")
+    assert said.guesses == ()
+    assert said.X.tolist() == [[1, 2], [2, 3]]
+
+
+def test_guesses_in_other_formats(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", X=X, Z=X, label=LABELS, y=LABELS)
+    first, second = io.read(tmp_path / "x.npz").guesses
+    assert first == ("key", "of the arrays X, Z, label, y, X is the data")
+    assert second == ("labels", "of the arrays label, y, none is taken for labels")
+    assert io.read(tmp_path / "x.npz", key="X", labels="y").guesses == ()
+    numbered = FRAME.assign(index=np.arange(5, 17))
+    numbered.to_parquet(tmp_path / "x.parquet")
+    for found in (io.read(tmp_path / "x.parquet"), io.open_rows(tmp_path / "x.parquet")):
+        assert [guess.argument for guess in found.guesses] == ["columns"]
+    assert io.read(tmp_path / "x.parquet").X.shape == (12, 3)
+    np.testing.assert_array_equal(io.open_rows(tmp_path / "x.parquet").read(), X)
+
+
+def test_a_delimiter_of_ones_own(tmp_path: Path) -> None:
+    path = table(tmp_path, "a|b\n1,5|2\n3|4\n")
+    assert io.read(path, delimiter="|").X.tolist() == [[1.5, 2], [3, 4]]
+
+
+def test_text_is_told_by_many_rows(tmp_path: Path) -> None:
+    blank = "".join(f"{i},\n" for i in range(3000))
+    data = io.read(table(tmp_path, f"a,kind\n{blank}5,x\n6,y\n"))
+    assert data.label_name == "kind"
+    assert data.X.shape == (3002, 1)
 
 
 def test_columns_can_be_named(tmp_path: Path) -> None:
@@ -278,6 +348,7 @@ def test_labels_in_their_own_file(tmp_path: Path) -> None:
         ("a\nb\na\n\n\n", ["a", "b", "a"]),
         ("0\na\nb\nb\n", ["a", "b", "b"]),  # as pandas writes a column without a name
         ("01\n1\n1_0\n", ["01", "1", "1_0"]),
+        ("9\nNA\n10\n", [9, None, 10]),
     ],
 )
 def test_a_label_a_line(tmp_path: Path, text: str, labels: list[Any]) -> None:
@@ -324,8 +395,10 @@ def test_ids_are_text(tmp_path: Path) -> None:
     [
         ("a,b\n1,2\n3,oops\n", "t.csv: row 3, column 'b': 'oops' is not a number"),
         ("a,b\n1,2\n3,\n", "t.csv: row 3, column 'b': missing value"),
-        ("a,b\n1,2\n3,NA\n", "t.csv: row 3, column 'b': 'NA' is not a number"),
-        ("a,b\n1,nan\n3,4\n", "t.csv: row 2, column 'b': nan is not a finite number"),
+        ("a,b\n1,2\n3,NA\n", "t.csv: row 3, column 'b': missing value, written NA"),
+        ("a,b\nNA,2\n3,4\n5,6\n", "t.csv: row 2, column 'a': missing value, written NA"),
+        ("a;b\n1,5;2.5\n", "numbers with a decimal comma, '1,5', and with a decimal point, '2.5'"),
+        ("a,b\n1,nan\n3,4\n", "t.csv: row 2, column 'b': missing value, written nan"),
         ("1,2\n3,inf\n", "t.csv: row 2, column 'column 2': inf is not a finite number"),
         ("a,b\n1,2\n3,4,5\n", "t.csv: row 3 has 3 columns instead of 2"),
         ("a,b\n1,2\n3\n", "t.csv: row 3 has 1 columns instead of 2"),

@@ -155,7 +155,12 @@ def neighbors_to_write(count: int | None, X: Any, tsne: TSNE) -> tuple[Array, Ar
                 "of samples"
             )
         found = nearest_neighbors(
-            X, count, metric=tsne.metric, metric_params=tsne.metric_params, n_jobs=tsne.n_jobs
+            X,
+            count,
+            metric=tsne.metric,
+            metric_params=tsne.metric_params,
+            n_jobs=tsne.n_jobs,
+            verbose=tsne.verbose,
         )
     return found.indices, found.distances
 

@@ -1,14 +1,24 @@
 """Options that say what to read from a file of data or of a map, and the reading."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from acctsne.cli.messages import blaming
+import numpy as np
+import numpy.typing as npt
+
+from acctsne.cli.messages import blaming, note
 from acctsne.files import formats as io
 from acctsne.files.replacing import suffix_of
+from acctsne.files.tables import Guess
+from acctsne.runtime.progress import busy
 
 # What a name that is not in the file was taken for: "no column 'x'", "no 'x' in obsm".
 KINDS_OF_NAME = ("column ", "array ", "")
+
+# What decides where something is guessed: the flags of arguments of `io.read`.
+DECIDED_BY = {"header": "--header or --no-header"}
 
 
 def add_labels_option(command: argparse._ActionsContainer) -> None:
@@ -35,6 +45,11 @@ def add_reading_options(command: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="the first row of a csv names its columns (default: detected)",
     )
+    command.add_argument(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="between the cells of a csv (default: comma, or semicolon if the first row has it)",
+    )
 
 
 def listed(text: str) -> list[str]:
@@ -45,18 +60,32 @@ def listed(text: str) -> list[str]:
 def read_data(options: argparse.Namespace) -> io.Data:
     """Read DATA with its labels, from wherever these are."""
     own = is_file_of_labels(options.labels)
+    quiet = getattr(options, "quiet", False)
+    if options.delimiter is not None and len(options.delimiter) != 1:
+        options.usage_error(f"--delimiter must be one character; got {options.delimiter!r}")
     try:
-        data = io.read(
-            options.data,
-            labels=None if own else options.labels,
-            key=options.key,
-            columns=options.columns,
-            drop=options.drop,
-            header=options.header,
-        )
+        with busy(f"reading {options.data}", not quiet):
+            data = io.read(
+                options.data,
+                labels=None if own else options.labels,
+                key=options.key,
+                columns=options.columns,
+                drop=options.drop,
+                header=options.header,
+                delimiter=options.delimiter,
+            )
     except io.DataError as error:
         raise io.DataError(in_flags(str(error), options)) from error
+    if not quiet:
+        say_guesses(options.data, data.guesses)
     return with_labels(data, options.labels) if own else data
+
+
+def say_guesses(path: Path, guesses: Iterable[Guess]) -> None:
+    """Tell what was decided without being told, and how to decide it."""
+    for argument, what in guesses:
+        flag = DECIDED_BY.get(argument, f"--{argument}")
+        note(f"{path}: {what} (guessed; {flag} decides)")
 
 
 def open_data(options: argparse.Namespace) -> io.StoredRows:
@@ -90,8 +119,47 @@ def read_embedding(path: Path, labels: str | None) -> io.Data:
     """Read a map, with its labels if it has any."""
     own = is_file_of_labels(labels)
     key = io.OBSM_KEY if suffix_of(path) == ".h5ad" else None
-    data = io.read(path, labels=None if own else labels, key=key)
+    try:
+        data = io.read(path, labels=None if own else labels, key=key)
+    except io.DataError as error:
+        about_labels = any(f"no {what}{labels!r}" in str(error) for what in KINDS_OF_NAME)
+        if labels is None or not (about_labels or "holds no labels" in str(error)):
+            raise
+        raise io.DataError(f"--labels: {error}") from error
     return with_labels(data, str(labels)) if own else data
+
+
+def read_values(given: str, n_samples: int) -> npt.NDArray[np.float64]:
+    """Read FILE, or a column of it as FILE:COLUMN, as numbers; NaN where one is missing."""
+    path, column = Path(given), ""
+    if not path.is_file() and ":" in given:
+        name, _, column = given.rpartition(":")
+        path = Path(name)
+    if column:
+        columns = io.read_columns(path, n_samples)
+        if column not in columns:
+            raise io.DataError(f"{path}: no column {column!r}; there are {', '.join(columns)}")
+        values = columns[column]
+    else:
+        values = _only_values(path, n_samples)
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        name = f"column {column!r} holds" if column else "the file holds"
+        raise io.DataError(f"{path}: {name} text; numbers are needed") from None
+
+
+def _only_values(path: Path, n_samples: int) -> npt.NDArray[Any]:
+    try:
+        return io.read_labels(path, n_samples)
+    except io.DataError as error:
+        if "no column of labels found" not in str(error):
+            raise
+    columns = io.read_columns(path, n_samples)
+    raise io.DataError(
+        f"{path}: {len(columns)} columns; choose one, as {path}:{next(iter(columns))}. There are "
+        f"{', '.join(columns)}"
+    )
 
 
 def with_labels(data: io.Data, path: str) -> io.Data:

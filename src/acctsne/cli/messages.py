@@ -1,9 +1,10 @@
 """What the program says: notes on stderr, figures on stdout."""
 
 import json
+import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +31,25 @@ def blaming(*flags: str) -> Iterator[None]:
         yield
     except (ValueError, ModuleNotFoundError) as error:
         raise error_of(type(error), f"{' and '.join(flags)}: {error}") from error
+
+
+@contextmanager
+def blaming_arguments(flags: Mapping[str, str], given: Container[str]) -> Iterator[None]:
+    """Begin an error with the flags of those arguments of a function that it speaks of."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        message = str(error)
+        blamed = [
+            flag
+            for name, flag in flags.items()
+            # An argument that was not given is only meant where it is spoken of as one: "metric"
+            # and "angle" are words, too.
+            if re.search(rf"\b{name}\b" if name in given else rf"\b{name}(=| \(| must )", message)
+        ]
+        if not blamed:
+            raise
+        raise error_of(type(error), f"{' and '.join(blamed)}: {message}") from error
 
 
 def report(figures: dict[str, Any], as_json: bool) -> None:

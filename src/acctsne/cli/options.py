@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from acctsne.cli.messages import blaming_arguments
 from acctsne.compat.scikit_learn import StrOptions, make_constraint
 from acctsne.estimator import TSNE
 from acctsne.files import formats as io
@@ -50,20 +51,9 @@ def estimator_parameters(options: argparse.Namespace) -> dict[str, Any]:
 @contextmanager
 def blaming_parameters(options: argparse.Namespace) -> Iterator[None]:
     """Begin an error of the estimator's with the options whose parameters it speaks of."""
-    try:
+    flags = {name: _flags(name)[0] for name in _parameters()}
+    with blaming_arguments(flags, estimator_parameters(options)):
         yield
-    except ValueError as error:
-        message, given = str(error), estimator_parameters(options)
-        flags = [
-            _flags(name)[0]
-            for name in _parameters()
-            # A parameter that was not given is only meant where it is spoken of as one: "metric"
-            # and "angle" are words, too.
-            if re.search(rf"\b{name}\b" if name in given else rf"\b{name}(=| \(| must )", message)
-        ]
-        if not flags:
-            raise
-        raise ValueError(f"{' and '.join(flags)}: {message}") from error
 
 
 def _parameters() -> dict[str, Parameter]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from acctsne.cli.inputs import open_data
+from acctsne.cli.inputs import open_data, say_guesses
 from acctsne.cli.messages import blaming, note
 from acctsne.cli.options import blaming_parameters, estimator_parameters
 from acctsne.cli.outputs import check_outputs, draw, write_embedding, write_page
@@ -18,7 +18,7 @@ from acctsne.distributed.processes import Processes
 from acctsne.runtime.launch import launched_processes
 
 # Options of `embed` that several processes do not serve.
-REFUSED = ("labels", "header", "movie", "write_neighbors", "keep_partial")
+REFUSED = ("labels", "header", "delimiter", "movie", "write_neighbors", "keep_partial")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -74,6 +74,7 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
         rows = open_data(options)
     shape = rows.shape
     if first and not options.quiet:
+        say_guesses(options.data, rows.guesses)
         note(f"{options.data}: {shape[0]} samples, {shape[1]} features, {processes.size} processes")
     parameters = estimator_parameters(options)
     layout = parameters.get("init")

@@ -35,9 +35,13 @@ from acctsne.files.replacing import DataError, replacing, reserve, suffix_of
 from acctsne.files.stored_rows import StoredRows
 from acctsne.files.tables import (
     LABEL_NAMES,
+    MISSING_CELLS,
     Choice,
+    Guess,
     ReadTable,
+    arrow_columns,
     as_labels,
+    delimited_columns,
     label_text,
     open_parquet,
     read_arrow,
@@ -76,6 +80,10 @@ class Data:
     label_name: str | None = None
     """The name of the column or array that they come from."""
 
+    guesses: tuple[Guess, ...] = ()
+    """What was decided without being told: the argument of :func:`read` that decides it, and a
+    sentence."""
+
 
 def read(
     path: PathLike,
@@ -85,6 +93,7 @@ def read(
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     header: bool | None = None,
+    delimiter: str | None = None,
 ) -> Data:
     r"""Read data, and its labels if it has any.
 
@@ -94,22 +103,28 @@ def read(
         The file; its suffix is its format.
     labels : str, default=None
         The column (tables), array (npz) or column of `obs` (h5ad) that holds the labels. None
-        detects one in tables and npz: the only column of text, or one called label, labels, class
-        or target.
+        detects one in tables and npz: one called label, labels, class or target, or the only
+        column of text.
     key : str, default=None
         The array of an npz or zarr, or the key of `obsm` in an h5ad. None is the only
         two-dimensional array or the one called X, and the matrix `X`.
     columns : sequence of str, default=None
-        The columns of a table that are features; None for all but the label.
+        The columns of a table that are features; None for all but the label and what numbers the
+        rows: a first column without a name, numbers called id, and those called index, row,
+        number or the like that count up by one.
     drop : sequence of str, default=()
         Columns of a table that are not features.
     header : bool, default=None
         Whether the first row of a csv or tsv names the columns; None detects it.
+    delimiter : str, default=None
+        The character between two cells of a csv or tsv; None is the tab for tsv, and for csv the
+        comma, or the semicolon if the first row has that. Beside another than the comma, numbers
+        may have decimal commas.
 
     Returns
     -------
     data : Data
-        `X`, `labels` and `label_name`.
+        `X`, `labels`, `label_name`, and what was guessed.
 
     Raises
     ------
@@ -129,7 +144,9 @@ def read(
     ['setosa', 'virginica']
     """
     path = Path(path)
-    wanted = Wanted(key, labels, Choice(labels, columns, drop, header))
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"delimiter must be one character; got {delimiter!r}")
+    wanted = Wanted(key, labels, Choice(labels, columns, drop, header, delimiter))
     data = _read(path, wanted)
     return data if data.labels is None else replace(data, labels=as_labels(data.labels))
 
@@ -230,7 +247,7 @@ def read_labels(path: PathLike, n_samples: int) -> npt.NDArray[Any]:
     Returns
     -------
     labels : ndarray of shape (n_samples,)
-        The labels; None or NaN where one is missing, as on a blank line.
+        The labels; None or NaN where one is missing, as on a line that is blank or NA.
 
     Examples
     --------
@@ -241,7 +258,10 @@ def read_labels(path: PathLike, n_samples: int) -> npt.NDArray[Any]:
     >>> io.read_labels(path, 3).tolist()
     ['setosa', 'setosa', 'virginica']
     """
-    return as_labels(_read_cells(Path(path), n_samples))
+    cells = _read_cells(Path(path), n_samples)
+    if suffix_of(Path(path)) in (".txt", ".csv", ".tsv"):
+        cells = np.where(np.isin(cells, MISSING_CELLS), "", cells)
+    return as_labels(cells)
 
 
 def read_ids(path: PathLike, n_samples: int) -> npt.NDArray[np.str_]:
@@ -251,6 +271,48 @@ def read_ids(path: PathLike, n_samples: int) -> npt.NDArray[np.str_]:
     if not named.all():
         raise DataError(f"{path}: row {np.argmin(named) + 1} has no id")
     return ids
+
+
+def read_columns(path: PathLike, n_samples: int) -> dict[str, Array]:
+    r"""Read all columns of a table: what is known of points, to show and to colour by.
+
+    Parameters
+    ----------
+    path : str or path
+        A csv, tsv, parquet, arrow or feather file, with a header.
+    n_samples : int
+        How many rows there must be.
+
+    Returns
+    -------
+    columns : dict of str to ndarray of shape (n_samples,)
+        Numbers, NaN where one is missing, or objects: text, and None.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from acctsne.files.formats import read_columns
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "points.csv"
+    >>> _ = path.write_text("kept,name
+0.5,a
+nan,
+")
+    >>> {name: column.tolist() for name, column in read_columns(path, 2).items()}
+    {'kept': [0.5, nan], 'name': ['a', None]}
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    suffix = known_suffix(path)
+    if "columns" not in FORMATS[suffix].offers:
+        raise DataError(f"{path}: no table of named columns; give a csv, tsv, parquet or arrow")
+    read = delimited_columns if FORMATS[suffix] is _DELIMITED else arrow_columns
+    with _unreadable(path):
+        columns = read(path)
+    rows = len(next(iter(columns.values()), ()))
+    if rows != n_samples:
+        raise DataError(f"{path}: {rows} rows for {n_samples} points")
+    return columns
 
 
 def _read_cells(path: Path, n_samples: int) -> Array:
@@ -453,10 +515,16 @@ def _read_npz(path: Path, wanted: Wanted) -> Data:
         X = arrays[key]
     else:
         key, X = _only_matrix(path, arrays)
+    guesses = []
+    if wanted.key is None and len(arrays) > 1:
+        guesses.append(Guess("key", f"of the arrays {', '.join(arrays)}, {key} is the data"))
     if labels is None:
         detected = [name for name in (*LABEL_NAMES, "y") if name in arrays and name != key]
         labels = detected[0] if len(detected) == 1 else None
-    return Data(X) if labels is None else Data(X, arrays[labels], labels)
+        if len(detected) > 1:
+            what = f"of the arrays {', '.join(detected)}, none is taken for labels"
+            guesses.append(Guess("labels", what))
+    return Data(X, None if labels is None else arrays[labels], labels, tuple(guesses))
 
 
 def _arrays(path: Path) -> dict[str, Array]:
@@ -662,7 +730,7 @@ def _checked(path: Path, data: Data) -> Data:
             f"{path}: labels {data.label_name!r} of shape {data.labels.shape} for "
             f"{X.shape[0]} samples"
         )
-    return Data(X, data.labels, data.label_name)
+    return Data(X, data.labels, data.label_name, data.guesses)
 
 
 def _check_table(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -25,6 +25,9 @@ class StoredRows:
     mapped: Array | None = None
     """All of it, where the file can be mapped into memory, which reads nothing yet."""
 
+    guesses: tuple[Any, ...] = ()
+    """What was decided without being told: the argument that decides it, and a sentence."""
+
     def read(self, begin: int = 0, end: int | None = None) -> Array:
         """Read the rows from `begin` to `end`, and as little else as the format allows.
 
