@@ -29,6 +29,7 @@ from acctsne.distributed import TSNE, checkpoint, processes, transform
 from acctsne.distributed.estimator import fit_with_checkpoint
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import share_rows
+from acctsne.runtime.rows import BLOCK_ROWS
 
 COMM = MPI.COMM_WORLD
 RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
@@ -44,13 +45,14 @@ def clusters(n_samples: int, n_features: int, dtype: Any = np.float32) -> npt.ND
 
 
 def part(X: npt.NDArray[Any]) -> slice:
-    """Return rows of uneven number, none for the first of three."""
-    ends = [len(X) // 3, len(X)] if SIZE == 2 else [0, len(X) // 7, len(X)]
+    """Return rows of uneven number, none for the first of three or more."""
+    ends = [len(X) // 3, len(X)] if SIZE == 2 else [0, len(X) // 7, len(X) // 2, len(X)]
+    ends[SIZE - 1] = len(X)
     return slice([0, *ends][RANK], ends[RANK])
 
 
 def check_same_bits(X: npt.NDArray[Any], **parameters: Any) -> None:
-    how = {"random_state": 0, "max_iter": 250, "n_jobs": (None, 1, 2)[RANK], **parameters}
+    how = {"random_state": 0, "max_iter": 250, "n_jobs": (None, 1, 2, 1)[RANK], **parameters}
     here = part(X)
     given = {**how, "init": how["init"][here]} if isinstance(how.get("init"), np.ndarray) else how
     seen = []
@@ -88,6 +90,10 @@ def same_bits() -> None:
     if SIZE == 2:
         # In double precision, whose last bits show in what order the two blocks of one were added.
         check_same_bits(X.astype(np.float64), dtype=np.float64, method="fft")
+        return
+    if SIZE == 4:
+        # Rows for each of them; an end that is its own, not that of the iterations.
+        check_same_bits(clusters(3 * BLOCK_ROWS + 100, 4), perplexity=5, tol=0.01)
         return
     check_same_bits(X, init="random", neighbors="approximate")
     X[7] = 0
@@ -360,8 +366,8 @@ class Kept:
     }
     END = 120
 
-    def __init__(self) -> None:
-        self.X = clusters(N_SAMPLES, 8)
+    def __init__(self, n_samples: int = N_SAMPLES) -> None:
+        self.X = clusters(n_samples, 8)
         self.init = acctsne.init.pca(self.X, 2)
         expected = None
         if RANK == 0:
@@ -419,6 +425,12 @@ def some(processes: int) -> Iterator[Any]:
         time.sleep(0.01)
 
 
+def four() -> None:
+    """What is for four processes, who are started once for it."""
+    same_bits()
+    checkpoints()
+
+
 def checkpoints() -> None:
     """Go on with another number of processes, again and again."""
     checkpoint.PIECE_ROWS = 1000  # so that rows of a process lie in several, and share some
@@ -441,6 +453,10 @@ def checkpoints() -> None:
     with some(2) as comm:
         if comm:
             kept.check_resumed(comm, folder)
+    # More processes than blocks of rows.
+    few = Kept(600)
+    few.cut_off(COMM, folder, at=50, resume=False)
+    few.check_resumed(COMM, folder)
 
 
 def change(file: Path) -> None:
@@ -586,7 +602,7 @@ if __name__ == "__main__":
         "errors": errors,
         "unforeseen": unforeseen,
         "interrupted": interrupted,
-        "checkpoints": checkpoints,
+        "four": four,
         "new_points": new_points,
         "damaged_checkpoints": damaged_checkpoints,
     }[sys.argv[1]]

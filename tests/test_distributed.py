@@ -84,8 +84,8 @@ def test_an_error_of_one_is_an_error_of_all(tmp_path: Path) -> None:
     check_content("errors", 3, tmp_path)
 
 
-def test_any_number_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
-    check_content("checkpoints", 4, tmp_path)
+def test_four_make_the_same_and_any_number_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    check_content("four", 4, tmp_path)
 
 
 def test_damaged_checkpoints_and_failing_processes(tmp_path: Path) -> None:

@@ -290,7 +290,8 @@ class SharedCheckpoint(Checkpoint):
                 found[0][at:end], found[1][at:end] = piece.indices, piece.values
                 at = end
         if not found:  # more processes than blocks of rows
-            width, dtype = self._form_of(parts.files[0], fit, equal)
+            some = next(part for part in parts.files if part.end > part.begin)
+            width, dtype = self._form_of(some, fit, equal)
             found = [np.empty((0, width), np.int32), np.empty((0, width), dtype)]
         return Conditional(found[0], found[1], equal)
 
