@@ -21,6 +21,7 @@ import pandas as pd
 import zarr
 from mpi4py import MPI
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 
 import acctsne
 from acctsne import io
@@ -173,7 +174,7 @@ def said_by_all(function: Callable[[], Any], comm: Any = COMM) -> str:
     said = ""
     try:
         function()
-    except (Exception, KeyboardInterrupt) as error:
+    except BaseException as error:
         said = f"{type(error).__name__}: {error}"
     # The kind of a package's own error is known where it was raised.
     everyone: list[str] = comm.allgather(said)
@@ -231,11 +232,26 @@ def errors() -> None:
     def decode(*_: Any) -> None:
         b"\xe9".decode()
 
+    def refuse_messages(*_: Any) -> None:
+        raise NumberedError(3)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
     found = raised(mine, callback=divide if RANK == 0 else None)
     assert found == "ZeroDivisionError: rank 0: in a callback"
-    # Also of a type that takes more than a message.
+    # Also of a type that takes more than a message, or no message.
     found = raised(mine, callback=decode if RANK == 0 else None)
     assert found.startswith("UnicodeError: rank 0: 'utf-8' codec can't decode"), found
+    assert raised(mine, callback=refuse_messages) == "ValueError: rank 0: 3"
+    # Also what is no Exception.
+    assert raised(mine, callback=lambda *_: sys.exit("bye")) == "SystemExit: rank 0: bye"
+    assert raised(mine, callback=lambda *_: sys.exit(3)) == "SystemExit: 3"
+    assert raised(mine, callback=interrupt) == "KeyboardInterrupt: rank 0"
+    # One that is called nowhere.
+    found = raised(mine, callback=[3] if last == RANK else None)
+    assert found.startswith(f"TypeError: rank {last}: callback must be callable"), found
+    assert not raised(mine, callback=divide if last == RANK else None)
     # After all that, they still work together, and a callback ends a fit for all.
     tsne = TSNE(max_iter=250, perplexity=5, callback=stop)
     column_names(tsne, mine)
@@ -248,6 +264,60 @@ def errors() -> None:
     found = said_by_all(lambda: tsne.save("absent/map.npz"))
     assert "rank 0: " in found, found
     assert "absent/map.npz cannot be written: No such file" in found, found
+
+
+class NumberedError(ValueError):
+    """An error that takes no message."""
+
+    def __init__(self, number: int) -> None:
+        if not isinstance(number, int):
+            raise KeyError(number)
+        super().__init__(number)
+
+
+def own_ways() -> None:
+    """Processes may write parameters in other ways, have no rows, and speak of other things."""
+    mine = clusters(600, 4)[RANK::SIZE]
+    way = RANK > 0
+    same = {
+        "perplexity": np.float64(5) if way else 5,
+        "dtype": "float32" if way else np.float32,
+        "learning_rate": [200, 100] if way else (np.float32(200), 100.0),
+        "callback": stop if RANK == 0 else None,
+    }
+    assert not raised(mine, **same)
+    # An empty array is of double precision, unless somebody thinks of it.
+    rows = np.empty((0, 4)) if RANK == 1 else mine
+    assert share_rows(rows, Processes()).dtype == np.float32
+    # A message on its way, and one that is waited for, are not taken for those of a fit.
+    news, heard, late = np.full(1000, 7.0), np.zeros(1000), np.zeros(1000)
+    if RANK == 0:
+        under_way = COMM.Isend(news, dest=1)
+    if RANK == SIZE - 1:
+        expected = COMM.Irecv(late, source=MPI.ANY_SOURCE)
+    assert not raised(mine, callback=stop)
+    if RANK == 1:
+        assert COMM.Iprobe(source=0)
+        COMM.Recv(heard, source=0)
+        assert np.array_equal(heard, news)
+    if RANK == 0:
+        under_way.Wait()
+        COMM.Send(news, dest=SIZE - 1)
+    if RANK == SIZE - 1:
+        expected.Wait()
+        assert np.array_equal(late, news)
+    # The way to the others is made once for a communicator, and given back with it.
+    comm = COMM.Split(0)
+    tsne = TSNE(perplexity=5, callback=stop, comm=comm)
+    copied = clone(tsne.fit(mine))
+    assert copied.comm is comm
+    assert not hasattr(copied, "embedding_")
+    assert np.array_equal(copied.fit_transform(mine), tsne.embedding_)
+    duplicate = getattr(Processes(comm), "_comm")  # noqa: B009
+    assert duplicate is getattr(Processes(comm), "_comm")  # noqa: B009
+    assert MPI.Comm.Compare(duplicate, comm) == MPI.CONGRUENT
+    comm.Free()
+    assert duplicate == MPI.COMM_NULL
 
 
 def column_names(tsne: TSNE, mine: npt.NDArray[Any]) -> None:
@@ -275,7 +345,7 @@ def long_messages() -> None:
     """Rows go to the first process by pieces that MPI can count, wherever these end."""
     most, processes.MOST_AT_ONCE = processes.MOST_AT_ONCE, 1000
     X = clusters(500, 30)
-    blocks = list(Processes(Counted(COMM)).to_first(X[part(X)], 100))
+    blocks = list(Processes(Counted(COMM.Dup())).to_first(X[part(X)], 100))
     assert not blocks if RANK > 0 else np.array_equal(np.concatenate(blocks), X)
     processes.MOST_AT_ONCE = most
 
@@ -600,6 +670,7 @@ if __name__ == "__main__":
         "same_bits": same_bits,
         "files": files,
         "errors": errors,
+        "own_ways": own_ways,
         "unforeseen": unforeseen,
         "interrupted": interrupted,
         "four": four,

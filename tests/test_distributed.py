@@ -84,6 +84,10 @@ def test_an_error_of_one_is_an_error_of_all(tmp_path: Path) -> None:
     check_content("errors", 3, tmp_path)
 
 
+def test_processes_have_ways_of_their_own(tmp_path: Path) -> None:
+    check_content("own_ways", 3, tmp_path)
+
+
 def test_four_make_the_same_and_any_number_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     check_content("four", 4, tmp_path)
 

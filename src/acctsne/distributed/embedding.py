@@ -108,7 +108,7 @@ class OnFirstProcess:
     def __call__(self, iteration: int, kl: float, positions: npt.NDArray[Any]) -> bool:
         """Return whether one of them wants to stop; raise on all processes what one raises."""
         stop = False
-        with self._processes.agreeing():
+        with self._processes.agreeing(BaseException):  # sys.exit() too
             if self._processes.rank == 0:
                 answers = [
                     callback(iteration, kl, positions.copy()) for callback in self._callbacks

@@ -22,6 +22,7 @@ from acctsne.distributed.neighbors import find_neighbors, principal_components
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows, share_rows, stored_rows
 from acctsne.distributed.transform import SharedMap
+from acctsne.embedding.arguments import check_callbacks
 from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.embedding.descent import Descent
 from acctsne.embedding.embedding import Callback, Embedding
@@ -169,6 +170,17 @@ class TSNE(estimator.TSNE):
             return np.asarray(self.embedding_).copy()
         return self._processes.joined(self.embedding_, self._given_ends)
 
+    def __sklearn_clone__(self) -> "TSNE":
+        """Return an unfitted copy for the same processes."""
+        # A communicator is not one's own to copy, and most cannot be.
+        comm, self.comm = self.comm, None
+        try:
+            made: TSNE = super().__sklearn_clone__()
+        finally:
+            self.comm = comm
+        made.comm = comm
+        return made
+
     @property
     def _processes(self) -> Processes:
         """The processes that share the last fit, which a copy of the estimator finds again."""
@@ -208,17 +220,20 @@ class TSNE(estimator.TSNE):
         with self._processes.agreeing():
             self._validate_params()
             check_parameters(parameters)
+            check_callbacks(parameters["callback"])
             _refuse_unsupported(parameters, fixed)
-        shown = {
-            name: _shown(value) for name, value in parameters.items() if name not in OWN_PARAMETERS
+        given = {
+            name: (_meaning(name, value), _shown(value))
+            for name, value in parameters.items()
+            if name not in OWN_PARAMETERS
         }
-        first = self._processes.bcast(shown)
+        first = self._processes.bcast(given)
         with self._processes.agreeing():
-            for name, value in shown.items():
-                if value != first[name]:
+            for name, (meaning, shown) in given.items():
+                if meaning != first[name][0]:
                     raise ValueError(
-                        f"{name} is {value} here and {first[name]} on rank 0; all processes must "
-                        "be given the same parameters"
+                        f"{name} is {shown} here and {first[name][1]} on rank 0; all processes "
+                        "must be given the same parameters"
                     )
 
     @contextmanager
@@ -355,8 +370,10 @@ class TSNE(estimator.TSNE):
         timer: StageTimer,
         checkpoint: Checkpoint | None,
     ) -> None:
-        if self._processes.size > 1 and self._processes.bcast(len(callbacks)):
-            callbacks = [OnFirstProcess(callbacks, self._processes)]
+        if self._processes.size > 1:
+            # Those of the first process alone: all must stop at the same iterations for them.
+            some = self._processes.bcast(bool(callbacks))
+            callbacks = [OnFirstProcess(callbacks, self._processes)] if some else []
         try:
             with timer.stage("optimize"):
                 super()._optimize(descent, problem, callbacks, timer, checkpoint)
@@ -414,15 +431,17 @@ class TSNE(estimator.TSNE):
             if isinstance(self.init, np.ndarray):
                 parameters["init"] = self._whole_layout(self.init, X)
             blocks = self._processes.to_first(X.own, SAVED_ROWS)
-            with self._processes.agreeing():
-                try:
-                    if self._processes.rank == 0:
-                        rows = RowsInParts(X.shape, X.dtype, blocks)
-                        self._write(path, parameters, embedding, rows)
-                finally:
-                    # What the others send, to whatever end; they send it here.
-                    for _ in blocks:
-                        pass
+            error: Exception | None = None
+            try:
+                if self._processes.rank == 0:
+                    rows = RowsInParts(X.shape, X.dtype, blocks)
+                    self._write(path, parameters, embedding, rows)
+            except Exception as raised:
+                error = raised
+            # What the others send, to whatever end; they send it here.
+            for _ in blocks:
+                pass
+            self._processes.agree(error)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], comm: Any = None) -> "TSNE":
@@ -528,8 +547,18 @@ class _CountingTimer(StageTimer):
         self.seconds[name] = self.seconds.get(name, 0) + value
 
 
+def _meaning(name: str, value: Any) -> Any:
+    """Return a parameter so that it can be compared between processes, however it is written."""
+    if isinstance(value, np.ndarray):
+        return _shown(value)
+    if name == "dtype":
+        return np.dtype(value).name
+    if isinstance(value, list | tuple):
+        return tuple(_meaning("", one) for one in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _shown(value: Any) -> str:
-    """Write a parameter so that it can be compared between processes."""
     return "an array" if isinstance(value, np.ndarray) else repr(value)
 
 

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from threading import current_thread, main_thread
 from time import perf_counter
 from typing import Any, NoReturn
@@ -40,21 +41,79 @@ def _names(error: BaseException) -> tuple[str, str]:
     return type(error).__name__, builtin.__name__
 
 
+def _said(error: BaseException) -> str | int | None:
+    """Return an error's message; of SystemExit the exit code, if that is no message."""
+    if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+        return error.code
+    return str(error)
+
+
 def _pieces(message: Bytes) -> Iterator[Bytes]:
     for begin in range(0, len(message), MOST_AT_ONCE):
         yield message[begin : begin + MOST_AT_ONCE]
+
+
+@cache
+def _place_of_duplicates(mpi: Any) -> int:
+    """Return the key of the attribute that a communicator keeps its duplicate under."""
+    key: int = mpi.Comm.Create_keyval(delete_fn=lambda _comm, _key, duplicate: duplicate.Free())
+    return key
+
+
+def _duplicate(comm: Any, mpi: Any) -> Any:
+    """Return a communicator of the same processes in which nobody else sends anything.
+
+    It is made once for a communicator and freed with it, for there are only so many.
+    """
+    key = _place_of_duplicates(mpi)
+    duplicate = comm.Get_attr(key)
+    if duplicate is None:
+        duplicate = comm.Dup()
+        comm.Set_attr(key, duplicate)
+    return duplicate
+
+
+class Interrupts:
+    """Whether Ctrl-C was pressed while it was only noted."""
+
+    pressed = False
+
+    def raise_if_pressed(self) -> None:
+        """Raise KeyboardInterrupt after it was."""
+        if self.pressed:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def noting_interrupts() -> Iterator[Interrupts]:
+    """Keep Ctrl-C from raising anything, if this is the thread that it would be raised in."""
+    interrupts = Interrupts()
+
+    def note(*_: Any) -> None:
+        interrupts.pressed = True
+
+    before = signal.getsignal(signal.SIGINT)
+    handled = current_thread() is main_thread() and callable(before)
+    if handled:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupts
+    finally:
+        if handled:
+            signal.signal(signal.SIGINT, before)
 
 
 class Processes:
     """A communicator of mpi4py, with what the native core and the stages ask of it.
 
     All processes must call the same methods in the same order. Bytes are counted as often as they
-    have to leave this process; what `allgather` and `bcast` pickle, a few numbers, is not.
+    have to leave this process; what `allgather` and `bcast` pickle, a few numbers, is not. Messages
+    go through a duplicate of the communicator, so that those of the user's own are left alone.
     """
 
     def __init__(self, comm: Any = None) -> None:
         self._mpi = require("mpi4py.MPI", "mpi")
-        self._comm = self._mpi.COMM_WORLD if comm is None else comm
+        self._comm = _duplicate(self._mpi.COMM_WORLD if comm is None else comm, self._mpi)
         self.rank: int = self._comm.Get_rank()
         self.size: int = self._comm.Get_size()
         self.seconds = 0.0
@@ -185,36 +244,40 @@ class Processes:
     # Errors.
 
     @contextmanager
-    def agreeing(self) -> Iterator[None]:
-        """Raise on every process what one of them raises inside, where none may wait for others."""
-        error: Exception | None = None
-        try:
-            yield
-        except Exception as raised:
-            error = raised
+    def agreeing(self, on: type[BaseException] = Exception) -> Iterator[None]:
+        """Raise on every process what one of them raises inside, where none may wait for others.
+
+        What is no such error, as Ctrl-C at any moment is none, ends all processes at once.
+        """
+        error: BaseException | None = None
+        with self.ending_together():
+            try:
+                yield
+            except on as raised:
+                error = raised
         self.agree(error)
 
     def agree(self, error: BaseException | None) -> None:
         """Raise the error of the first process that has one, on all of them."""
-        errors = self.allgather(None if error is None else (*_names(error), str(error)))
+        errors = self.allgather(None if error is None else (*_names(error), _said(error)))
         bad = [rank for rank, one in enumerate(errors) if one is not None]
         if not bad:
             return
-        name, builtin, message = errors[bad[0]]
+        name, builtin, said = errors[bad[0]]
         # What all say alike is nobody's in particular.
-        if len(bad) < self.size or len(set(errors)) > 1:
-            message = f"rank {bad[0]}: {message}"
-        self._raise(name, builtin, message, error)
+        if isinstance(said, str) and (len(bad) < self.size or len(set(errors)) > 1):
+            said = f"rank {bad[0]}: {said}" if said else f"rank {bad[0]}"
+        self._raise(name, builtin, said, error)
 
     def _raise(
-        self, name: str, builtin: str, message: str, cause: BaseException | None
+        self, name: str, builtin: str, said: str | int | None, cause: BaseException | None
     ) -> NoReturn:
         kind = getattr(builtins, builtin)
         if cause is not None and type(cause).__name__ == name and len(cause.args) == 1:
             kind = type(cause)
         if kind in (Exception, BaseException):
-            kind, message = RuntimeError, f"{message} ({name})"
-        error = error_of(kind, message)
+            kind, said = RuntimeError, f"{said} ({name})"
+        error = error_of(kind, said) if isinstance(said, str) else SystemExit(said)
         self.known_to_all(error)
         raise error from cause
 
@@ -238,31 +301,15 @@ class Processes:
         Gives a function that raises KeyboardInterrupt after it was pressed. It is to be called only
         where all processes will hear of that: by the native loop's poll (native/optimize/loop.cpp).
         """
-        pressed = False
-
-        def note(*_: Any) -> None:
-            nonlocal pressed
-            pressed = True
-
-        def raise_if_pressed() -> None:
-            if pressed:
-                raise KeyboardInterrupt
-
-        before = signal.getsignal(signal.SIGINT)
-        handled = current_thread() is main_thread() and callable(before)
-        if handled:
-            signal.signal(signal.SIGINT, note)
-        try:
-            yield raise_if_pressed
-            # Too late for a poll to see it.
-            if any(self.allgather(pressed)):
-                raise KeyboardInterrupt
-        except KeyboardInterrupt as interrupt:
-            self.known_to_all(interrupt)
-            raise
-        finally:
-            if handled:
-                signal.signal(signal.SIGINT, before)
+        with noting_interrupts() as interrupts:
+            try:
+                yield interrupts.raise_if_pressed
+                # Too late for a poll to see it.
+                if any(self.allgather(interrupts.pressed)):
+                    raise KeyboardInterrupt
+            except KeyboardInterrupt as interrupt:
+                self.known_to_all(interrupt)
+                raise
 
     def known_to_all(self, error: BaseException) -> None:
         """Note that every process raises this error."""
@@ -275,7 +322,8 @@ class Processes:
             f"{type(error).__name__}{': ' if cause else ''}{cause}",
             file=sys.stderr,
         )
-        traceback.print_exception(error)
+        if not isinstance(error, KeyboardInterrupt):
+            traceback.print_exception(error)
         sys.stderr.flush()
         self._comm.Abort(1)
         raise SystemExit(1)

@@ -63,8 +63,9 @@ def share_rows(X: Any, processes: Processes) -> SharedRows:
     forms = processes.allgather((*checked.shape, checked.dtype.str))
     with processes.agreeing():
         _check_forms(forms)
-    # As they are if all are of one type, as they are computed with if not.
-    types = {np.dtype(form[-1]) for form in forms}
+    # As they are if all are of one type, as they are computed with if not. Where there are no rows,
+    # the type is whatever an empty array happens to have.
+    types = {np.dtype(dtype) for count, _, dtype in forms if count}
     computed_types = {computed_dtype(np.empty(0, dtype=one)) for one in types}
     dtype = types.pop() if len(types) == 1 else np.result_type(*computed_types)
     checked = np.ascontiguousarray(checked, dtype=dtype)
