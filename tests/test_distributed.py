@@ -225,6 +225,50 @@ class TestCommandLine:
         ended = mpiexec(2, *embed, "--init", "start.npy", cwd=tmp_path)
         assert ended.returncode != 0
         assert ended.stderr.count("acctsne: error: --init: init has 5001 rows; expected 5000") == 1
+        np.save(tmp_path / "start.npy", np.zeros((5000, 3)))
+        ended = mpiexec(2, *embed, "--init", "start.npy", cwd=tmp_path)
+        said = "acctsne: error: --init: init has shape (5000, 3); expected (5000, 2)"
+        assert ended.stderr.count(said) == 1
+
+    def test_one_usage_error(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "data.npy", np.zeros((20, 3)))
+        embed = [sys.executable, "-m", "acctsne", "embed", "data.npy", "-o", "map.npy"]
+        ended = mpiexec(2, *embed, "--perplexity", "many", cwd=tmp_path)
+        assert ended.returncode == 2
+        assert ended.stderr.count("error: argument --perplexity: must be") == 1
+        assert ended.stderr.count("usage: ") == 1
+        ended = mpiexec(2, *embed, "--labels", "y", cwd=tmp_path)
+        assert ended.returncode == 2
+        assert ended.stderr.count("error: --labels cannot be used by several processes") == 1
+        # What is wrong for one process alone, it does not keep to itself.
+        ended = mpiexec(1, *embed, ":", "-n", "1", *embed, "--init", "absent.npy", cwd=tmp_path)
+        assert ended.returncode != 0
+        assert ended.stderr.count("error: rank 1: argument --init: must be") == 1
+        assert not (tmp_path / "map.npy").exists()
+        ended = mpiexec(2, sys.executable, "-m", "acctsne", "info", cwd=tmp_path)
+        assert ended.returncode == 1
+        assert ended.stderr.count("info is for one process") == 1
+
+    @pytest.mark.parametrize("step", ["_started", "_check_options"])
+    def test_interrupted_before_the_fit(self, step: str, tmp_path: Path) -> None:
+        np.save(tmp_path / "data.npy", np.zeros((20, 3)))
+        program = f"""
+import os, signal, sys
+from acctsne.cli import main, together
+
+def interrupted(options, then=together.{step}):
+    if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGINT)
+    return then(options)
+
+together.{step} = interrupted
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(["embed", "data.npy", "-o", "map.npy"]))
+"""
+        ended = mpiexec(2, sys.executable, "-c", program, cwd=tmp_path)
+        assert ended.returncode != 0
+        assert ended.stderr.count("acctsne: interrupted") == 1, ended.stderr
+        assert "Traceback" not in ended.stderr
 
     @pytest.mark.parametrize(
         ("arguments", "said"),

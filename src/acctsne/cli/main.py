@@ -7,11 +7,13 @@ well, 1 if something failed or was interrupted, 2 if the command makes no sense.
 import argparse
 import os
 import sys
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from importlib import import_module
+from io import StringIO
 
 import acctsne
 from acctsne.cli.messages import note, warnings_as_notes
-from acctsne.runtime.launch import launched_processes
+from acctsne.runtime.launch import launched_processes, launched_rank
 
 # Each is a module of this package with `describe`, which adds options, and `run`, which takes them.
 COMMANDS = {
@@ -29,14 +31,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        options = make_parser(*arguments[:1]).parse_args(arguments)
+        options = read_arguments(arguments)
         if launched_processes() > 1 and arguments[0] != "embed":
+            if launched_rank() > 0:
+                return 1  # the first process says it
             raise ValueError(f"{arguments[0]} is for one process; start it without mpiexec")
         with warnings_as_notes():
             code: int | None = options.run(options)
             sys.stdout.flush()
     except KeyboardInterrupt:
-        note("interrupted")
+        if launched_rank() == 0:
+            note("interrupted")
         return 1
     except BrokenPipeError:
         # Whoever read our output has stopped; Python must not try to flush the rest at exit.
@@ -47,6 +52,27 @@ def main(arguments: list[str] | None = None) -> int:
         note(f"error: {' '.join(str(error).split()) or type(error).__name__}")
         return 1
     return code or 0
+
+
+def read_arguments(arguments: list[str]) -> argparse.Namespace:
+    """Parse a command line, of which the first of several processes says what is wrong."""
+    parser = make_parser(*arguments[:1])
+    if launched_processes() == 1:
+        return parser.parse_args(arguments)
+    said = StringIO()
+    with ExitStack() as silent:
+        if launched_rank() > 0:
+            silent.enter_context(redirect_stdout(said))
+            silent.enter_context(redirect_stderr(said))
+        try:
+            return parser.parse_args(arguments)
+        except SystemExit as ended:
+            if ended.code and arguments[:1] == ["embed"]:
+                from acctsne.cli.together import refuse
+
+                # A file that is an option may be missing on one machine alone.
+                refuse(said.getvalue().rpartition("error: ")[2])
+            raise
 
 
 def make_parser(name: str = "") -> argparse.ArgumentParser:

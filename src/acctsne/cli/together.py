@@ -1,9 +1,9 @@
 """`acctsne embed` by several processes, which `mpiexec` or `srun` has started."""
 
 import argparse
-import contextlib
 import io as text_io
 import json
+from contextlib import ExitStack, nullcontext, redirect_stderr, suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from acctsne.cli.options import blaming_parameters, estimator_parameters
 from acctsne.cli.outputs import check_outputs, draw, write_embedding, write_page
 from acctsne.distributed.checkpoint import SharedCheckpoint
 from acctsne.distributed.estimator import TSNE, fit_with_checkpoint
-from acctsne.distributed.processes import Processes
+from acctsne.distributed.processes import Processes, noting_interrupts
 from acctsne.runtime.launch import launched_processes
 
 # Options of `embed` that several processes do not serve.
@@ -23,6 +23,36 @@ REFUSED = ("labels", "header", "delimiter", "movie", "write_neighbors", "keep_pa
 
 def run(options: argparse.Namespace) -> int:
     """Fit together; the first process writes and speaks."""
+    with ExitStack() as held:
+        # Ctrl-C waits until the others, who may be starting MPI with this process, can be told.
+        interrupts = held.enter_context(noting_interrupts())
+        processes = _started(options)
+        first = processes.rank == 0
+        silent = nullcontext() if first else redirect_stderr(text_io.StringIO())
+        try:
+            with processes.ending_together():
+                with processes.agreeing(BaseException), silent:
+                    held.close()
+                    interrupts.raise_if_pressed()
+                    _check_options(options)
+                _embed(options, processes)
+        except (Exception, KeyboardInterrupt):
+            if first:
+                raise
+            return 1  # the first process says it
+    return 0
+
+
+def refuse(message: str) -> None:
+    """Tell the processes whose command line was in order that it was not here."""
+    with suppress(ModuleNotFoundError, ValueError):
+        processes = Processes()
+        if processes.size == launched_processes():
+            processes.agree(ValueError(message))  # where they agree on their options
+
+
+def _started(options: argparse.Namespace) -> Processes:
+    """Start MPI."""
     try:
         processes = Processes()
     except ModuleNotFoundError as error:
@@ -32,18 +62,7 @@ def run(options: argparse.Namespace) -> int:
             f"the launcher has started {launched_processes()} processes, and mpi4py knows of "
             f"{processes.size}: they belong to different installations of MPI"
         )
-    first = processes.rank == 0
-    silent = contextlib.nullcontext() if first else contextlib.redirect_stderr(text_io.StringIO())
-    try:
-        with silent, processes.agreeing():
-            _check_options(options)
-        with processes.ending_together():
-            _embed(options, processes)
-    except (Exception, KeyboardInterrupt):
-        if first:
-            raise
-        return 1  # the first process says it
-    return 0
+    return processes
 
 
 def _why_mpi(options: argparse.Namespace) -> str:
@@ -82,6 +101,10 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
         with processes.agreeing(), blaming("--init"):
             if len(layout) != shape[0]:
                 raise ValueError(f"init has {len(layout)} rows; expected {shape[0]}, one a sample")
+            columns = parameters.get("n_components", 2)
+            if layout.shape[1:] != (columns,):
+                expected = f"({shape[0]}, {columns})"
+                raise ValueError(f"init has shape {layout.shape}; expected {expected}")
         parameters["init"] = layout[processes.own_rows(shape[0])]
     tsne = TSNE(**parameters, verbose=int(not options.quiet))
     checkpoint = _fit(tsne, rows, options, processes)
