@@ -176,6 +176,27 @@ def test_bad_arguments_are_refused(
     assert said in capsys.readouterr().err
 
 
+def test_the_page_says_what_the_network_needs() -> None:
+    page = (ROOT / "docs" / "clusters.md").read_text()
+    section = page.partition("## What the network needs\n")[2].partition("\n## ")[0]
+    shown = [
+        [float(cell.split()[0]) for cell in line.strip("| ").split("|")]
+        for line in section.splitlines()
+        if re.match(r"\| \de\d ", line)
+    ]
+    assert len(shown) == 6
+    for points, ranks, sent, computing, *network, sent_in_all, slow, fast, fastest in shown:
+        jobs = [plan.Job(int(points), 50, int(ranks), 32, gbit) for gbit in (1, 10, 25)]
+        one = plan.mean_iteration(jobs[0])
+        by_network = [8e-6 * one.sent / job.gbit for job in jobs]
+        expected = [one.sent / 1e6, one.work / 1e3 / jobs[0].busy_cores, *by_network]
+        assert [sent, computing, *network] == pytest.approx(expected, rel=0.05)
+        assert sent_in_all == pytest.approx(plan.total(jobs[0]).sent / 1e9, rel=0.01)
+        fits = [plan.total(job).seconds(job) for job in jobs]
+        assert [slow, fast, fastest] == pytest.approx(fits, rel=0.01)
+        assert one.rounds == 10
+
+
 def test_the_page_shows_what_the_program_prints() -> None:
     page = (ROOT / "docs" / "clusters.md").read_text()
     found = re.search(r"^python (-m acctsne\.distributed\.plan .*)\n```\n+```text\n", page, re.M)
