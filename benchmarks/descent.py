@@ -118,8 +118,8 @@ def judge(
     kept = [quality.neighbor_preservation(X, Y, n_jobs=threads) for Y in maps]
     agreement = [None if labels is None else quality.label_agreement(Y, labels) for Y in maps]
     ranks = [rank_correlation(X, Y) for Y in maps]
-    names = ("exact_kl", "reference_kl", "kept", "reference_kept")
-    names += ("labels", "reference_labels", "ranks", "reference_ranks")
+    names = ["exact_kl", "reference_kl", "kept", "reference_kept"]
+    names += ["labels", "reference_labels", "ranks", "reference_ranks"]
     return {
         "data": title,
         "date": datetime.now(UTC).date().isoformat(),

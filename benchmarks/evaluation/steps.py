@@ -115,8 +115,9 @@ def longer(store: Store, plan: Plan) -> list[str]:
         ]
         told += (
             " Double precision does not explain it: for a point and iteration, the two take "
-            f"{both[0]} ns in float32 ({single.key.rows:,} points, tree only) and {both[1]} ns here. How much "
-            "of it is the machine's is not known: the paper's code tells no seconds of steps here."
+            f"{both[0]} ns in float32 ({single.key.rows:,} points, tree only) and {both[1]} ns "
+            "here. How much of it is the machine's is not known: the paper's code tells no seconds "
+            "of steps here."
         )
     return [told]
 
