@@ -173,7 +173,7 @@ def save(
     if len(maps) == 1:
         figure = _draw(maps.layouts[0], labels, values, title=title, **options)
     else:
-        figure = _draw_several(maps, labels, values, title, **options)
+        figure = _draw_several(maps, labels, values, title, Look(**options))
     # Tight: a legend stands outside the axes and is to widen the picture, not to squeeze the map.
     figure.savefig(path, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
 
@@ -188,19 +188,19 @@ def _draw(Y: npt.ArrayLike, labels: Any, values: Any, **options: Any) -> "Figure
     return figure
 
 
-def _draw_several(
-    maps: Maps,
-    labels: Any,
-    values: Any,
-    title: str | None,
-    *,
-    size: float | None = None,
-    alpha: float | None = None,
-    colors: Any = None,
-    cmap: str = "viridis",
-    names: bool | None = None,
-    legend: bool | None = None,
-) -> "Figure":
+@dataclass(frozen=True)
+class Look:
+    """Those parameters of `scatter` that say how a map looks."""
+
+    size: float | None = None
+    alpha: float | None = None
+    colors: Any = None
+    cmap: str = "viridis"
+    names: bool | None = None
+    legend: bool | None = None
+
+
+def _draw_several(maps: Maps, labels: Any, values: Any, title: str | None, look: Look) -> "Figure":
     """Draw maps beside each other, as `scatter` would each, with one key for all."""
     rows = np.concatenate(maps.rows)
     if values is not None:
@@ -208,8 +208,8 @@ def _draw_several(
     found = maps.labels(labels)
     if found is not None:
         found = Categories(found.names, found.codes[rows])
-    paint = _paint(len(rows), found, values, colors, cmap)
-    names, legend = _what_to_write(paint, names, legend)
+    paint = _paint(len(rows), found, values, look.colors, look.cmap)
+    names, legend = _what_to_write(paint, look.names, look.legend)
     across = min(len(maps), _MAX_ACROSS)
     down = math.ceil(len(maps) / across)
     figure: Figure = require("matplotlib.figure", "plot").Figure(
@@ -227,7 +227,7 @@ def _draw_several(
         )
         ax = figure.add_axes(place, projection="3d" if points.shape[1] == 3 else None)
         part = paint.part(slice(ends[m], ends[m + 1]))
-        _draw_points(ax, points, part, size, alpha, frame)
+        _draw_points(ax, points, part, look.size, look.alpha, frame)
         ax.set_title(maps.titles[m], parse_math=False)
         if names:
             _write_names(ax, points, part)
