@@ -19,7 +19,11 @@ from scipy.stats import spearmanr
 from tqdm import tqdm
 
 import datasets
-from acctsne import TSNE, Affinities, Embedding, init, quality
+from acctsne import TSNE, Affinities, init, quality
+from acctsne.affinities.affinities import form_of
+from acctsne.forces.engine import Engine
+from acctsne.optimize.descent import Descent
+from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import Phase, Ramp
 from common import machine
 from evaluation import iterations
@@ -98,9 +102,8 @@ def judge(
     perplexity = min(parameters["perplexity"], (len(X) - 1) / 3)
     P = Affinities.from_data(X, perplexity=perplexity, n_jobs=threads)
     start = init.pca(X) if parameters["init"] == "pca" else init.random(len(X), random_state=0)
-    reference = Embedding(P, start, dof=dof, n_jobs=threads)
-    for phase in reference_schedule(len(X)):
-        reference._run(phase)
+    reference = Optimizer(form_of(P), start, Engine(dof=dof), threads)
+    Descent(reference).run(reference_schedule(len(X)))
     goal = reference.kl()
     curve: dict[int, float] = {}
 

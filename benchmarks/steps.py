@@ -18,10 +18,12 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from acctsne import _core
+from acctsne.affinities.forms import Matrix
 from acctsne.forces.engine import Engine
 from acctsne.neighbors.euclidean import exact_neighbors
 from acctsne.neighbors.records import SearchSettings
-from acctsne.optimize.optimizer import run_phase
+from acctsne.optimize.descent import Descent
+from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import MAX_STEP, Phase, Ramp, Schedule
 from common import (
     Disturbance,
@@ -68,11 +70,10 @@ class Affinities:
     values: npt.NDArray[Any]
     bsp_seconds: float
 
-    def optimizer(self, layout: npt.NDArray[Any], method: str, threads: int) -> Any:
-        kind = _core.Optimizer64 if self.values.dtype == np.float64 else _core.Optimizer32
+    def optimizer(self, layout: npt.NDArray[Any], method: str, threads: int) -> Optimizer:
         start = np.ascontiguousarray(layout, dtype=self.values.dtype)
-        arrays = self.offsets, self.columns, self.values
-        return kind(*arrays, start, Engine(method).native(start.shape[1]), threads)
+        P = Matrix(self.offsets, self.columns, self.values)
+        return Optimizer(P, start, Engine(method), threads)
 
 
 def find_neighbors(X: npt.NDArray[np.float32], perplexity: float, threads: int) -> Neighbors:
@@ -95,17 +96,17 @@ def make_affinities(neighbors: Neighbors, dtype: str, threads: int, repeats: int
     return Affinities(offsets, columns, values, median(seconds))
 
 
-def run(optimizer: Any, iterations: int, threads: int) -> None:
+def run(optimizer: Optimizer, iterations: int) -> None:
     """Run iterations as the default schedule does after early exaggeration."""
     phase = Phase(
         name="timed",
-        end=optimizer.iterations + iterations,
+        end=optimizer.n_iter + iterations,
         exaggeration=Ramp.constant(1.0),
-        learning_rate=Ramp.constant(len(optimizer.points)),
+        learning_rate=Ramp.constant(len(optimizer.positions)),
         momentum=None,
         max_step=MAX_STEP,
     )
-    run_phase(optimizer, phase, threads)
+    optimizer.run(phase)
 
 
 def late_layout(
@@ -113,10 +114,8 @@ def late_layout(
 ) -> npt.NDArray[Any]:
     """Run t-SNE to a layout as it is late in a fit."""
     optimizer = P.optimizer(initial, "auto", threads)
-    for phase in Schedule(max_iter=iterations).phases(len(initial)):
-        run_phase(optimizer, phase, threads)
-    layout: npt.NDArray[Any] = optimizer.points
-    return layout
+    Descent(optimizer).run(Schedule(max_iter=iterations).phases(len(initial)))
+    return optimizer.positions
 
 
 def time_iterations(
@@ -124,19 +123,23 @@ def time_iterations(
 ) -> dict[str, Any]:
     """Return milliseconds per iteration by step, from the layout on, and the methods used."""
     optimizer = P.optimizer(layout, method, threads)
-    run(optimizer, WARM_UP, threads)
-    before, used_before = optimizer.seconds, optimizer.iterations_by_method
+    run(optimizer, WARM_UP)
+    before = optimizer.timings
     start = perf_counter()
-    run(optimizer, iterations, threads)
+    run(optimizer, iterations)
     total = perf_counter() - start
-    after, used = optimizer.seconds, optimizer.iterations_by_method
+    after = optimizer.timings
     by_step = {step: after[step] - before[step] for step in STEPS if step != "total"}
     return {
         "milliseconds": {
             step: 1e3 * seconds / iterations
             for step, seconds in {**by_step, "total": total}.items()
         },
-        "iterations_by_method": {name: n - used_before.get(name, 0) for name, n in used.items()},
+        "iterations_by_method": {
+            name.removeprefix("iterations_"): int(n - before.get(name, 0))
+            for name, n in after.items()
+            if name.startswith("iterations_")
+        },
     }
 
 

@@ -12,6 +12,7 @@ from acctsne.affinities.similarity import Similarity
 from acctsne.forces.engine import Engine
 from acctsne.neighbors.records import Neighbors
 from acctsne.problem import Samples
+from acctsne.stages import BY_ONE_PROCESS
 
 Array = npt.NDArray[Any]
 
@@ -73,7 +74,9 @@ def samples_of(tsne: TSNE, X: Any) -> Samples:
 
 def neighbors_by(tsne: TSNE, X: Any) -> Neighbors:
     """The neighbours that a fit of this estimator would find."""
-    return tsne._neighbors(samples_of(tsne, X))
+    problem = tsne._problem(X)
+    assert isinstance(problem.given, Samples)
+    return BY_ONE_PROCESS.neighbors(problem, problem.given)
 
 
 def found_arrays(tsne: TSNE, X: Any) -> tuple[Array, Array]:

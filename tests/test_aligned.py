@@ -8,8 +8,10 @@ import pytest
 from scipy.spatial import procrustes
 from sklearn.base import clone
 
-from acctsne import TSNE, AlignedTSNE, _core, quality
+from acctsne import TSNE, AlignedTSNE, _core, aligned_estimator, quality
 from acctsne.embedding.ties import ties_of_ids, ties_of_relations
+from acctsne.runtime.progress import StageTimer
+from acctsne.stages import affinities_and_layout
 from helpers import optimizer_at, plain_kl, relative_error
 
 Array = npt.NDArray[Any]
@@ -173,7 +175,7 @@ def test_without_strength_every_map_is_tsne_alone(some_digits: tuple[Array, Arra
     aligned = AlignedTSNE(strength=0, **QUICK)
     maps = aligned.fit_transform(Xs, ids=OVERLAP)
     problems = aligned._problems(Xs)
-    layouts = [tsne._initial_layout(problem, None, None) for tsne, problem in problems]  # type: ignore[arg-type]
+    layouts = [affinities_and_layout(problem, StageTimer())[1] for problem in problems]
     starts = ties_of_ids(OVERLAP, [250, 250]).turned(layouts)
     for X, Y, start, kl in zip(Xs, maps, starts, aligned.kl_divergences_, strict=True):
         alone = TSNE(init=start, n_iter_without_progress=1000, **QUICK).fit(X)
@@ -267,7 +269,7 @@ def test_errors_come_before_any_work(
     def too_late(*_: Any) -> None:
         raise AssertionError("the work began")
 
-    monkeypatch.setattr(TSNE, "_affinities_and_layout", too_late)
+    monkeypatch.setattr(aligned_estimator, "affinities_and_layout", too_late)
     given: dict[str, Any] = {
         "Xs": [np.eye(40), np.eye(40)],
         "relations": None,

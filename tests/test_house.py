@@ -21,6 +21,7 @@ LAYERS = (
     "aligned_estimator",
     "estimator",
     "estimator_archive",
+    "stages",
     "problem",
     "embedding",
     "init",
@@ -139,3 +140,43 @@ def test_every_file_begins_with_what_it_is_for(folder: str) -> None:
         if not re.match(opening, path.read_text())
     ]
     assert not silent
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def own_names(tree: ast.AST) -> set[str]:
+    """Name all functions, variables and attributes that a file defines."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names |= {node.attr} if ast.unparse(node.value) in ("self", "cls") else set()
+    return names
+
+
+def others_names(tree: ast.AST) -> Iterator[str]:
+    """Name what a file takes of objects and modules that may be defined elsewhere."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            # What a class has from those above it is its own.
+            owner = ast.unparse(node.value)
+            if owner not in ("self", "cls", "super()"):
+                yield node.attr
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names if alias.name != "_core")
+
+
+# The room compat/ is there for the private names of others.
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if room_of(path) != "compat"],
+    ids=lambda path: str(path.relative_to(HOUSE)),
+)
+def test_private_names_stay_in_their_file(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert {name for name in others_names(tree) if private(name)} <= own_names(tree)

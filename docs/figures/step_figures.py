@@ -13,8 +13,11 @@ from matplotlib.patches import Rectangle
 from sklearn.datasets import load_digits
 from sklearn.metrics import euclidean_distances
 
-from acctsne import TSNE, Affinities, Embedding, _core, init, nearest_neighbors, quality
+from acctsne import TSNE, Affinities, _core, init, nearest_neighbors, quality
+from acctsne.affinities.affinities import form_of
+from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import find_frame
+from acctsne.optimize.optimizer import Observers, Optimizer
 from acctsne.optimize.schedule import Schedule
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.threads import available_cores
@@ -286,7 +289,8 @@ def accuracy() -> None:
 def descent() -> None:
     """optimize: KL divergence and gradient over a run of the default schedule."""
     X, _ = load_digits(return_X_y=True)
-    embedding = Embedding(Affinities.from_data(X), init.pca(X))
+    P = form_of(Affinities.from_data(X))
+    optimizer = Optimizer(P, init.pca(X), Engine(), available_cores())
     divergences: list[tuple[int, float]] = []
     norms: list[tuple[int, float]] = []
 
@@ -303,8 +307,8 @@ def descent() -> None:
     ends = []
     for phase in Schedule(max_iter=250).phases(len(X)):
         watched = replace(phase, look_every=2)
-        embedding._run(watched, watch=NormWatch(), callbacks=[record], callback_every=2)
-        ends.append(embedding.n_iter)
+        optimizer.run(watched, NormWatch(), Observers([record], callback_every=2))
+        ends.append(optimizer.n_iter)
 
     figure = Figure(figsize=(10, 3), layout="constrained")
     kl_ax, norm_ax = figure.subplots(1, 2)

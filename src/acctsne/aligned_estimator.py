@@ -1,26 +1,28 @@
 """The estimator of several maps whose shared points are tied."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array
 
-from acctsne.compat.scikit_learn import Interval, fit_context
-from acctsne.embedding.embedding import Embedding
+from acctsne.compat.scikit_learn import Interval, fit_context, validate_parameter_constraints
 from acctsne.embedding.joint_descent import JointDescent
 from acctsne.embedding.ties import Ties, ties_of_ids, ties_of_relations
-from acctsne.estimator import TSNE
+from acctsne.estimator import PARAMETER_CONSTRAINTS, TSNE
 from acctsne.forces.output_kernel import Dof
-from acctsne.optimize.schedule import TANGLED, PerPhase
+from acctsne.optimize.schedule import PerPhase, Schedule
 from acctsne.optimize.stopping import Watch
-from acctsne.problem import Problem
+from acctsne.problem import Problem, problem_of
 from acctsne.runtime.errors import error_of
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, logger, progress_bar, shown_log
-from acctsne.runtime.threads import effective_threads, limited_libraries
+from acctsne.runtime.threads import limited_libraries
+from acctsne.stages import BY_ONE_PROCESS, affinities_and_layout, is_tangled
 
 # The parameters that every slice's TSNE gets as they are.
 SHARED_PARAMETERS = (
@@ -117,9 +119,9 @@ dtype, force_error, dof, neighbors, verbose, random_state
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: TSNE._parameter_constraints[name] for name in SHARED_PARAMETERS},
-        "init": TSNE._parameter_constraints["init"][:1],
-        "perplexity": [*TSNE._parameter_constraints["perplexity"], list, tuple],
+        **{name: PARAMETER_CONSTRAINTS[name] for name in SHARED_PARAMETERS},
+        "init": PARAMETER_CONSTRAINTS["init"][:1],
+        "perplexity": [*PARAMETER_CONSTRAINTS["perplexity"], list, tuple],
         "strength": [Interval(Real, 0, MAX_STRENGTH, closed="both")],
     }
 
@@ -221,16 +223,16 @@ dtype, force_error, dof, neighbors, verbose, random_state
         timer = StageTimer()
         with shown_log(self.verbose):
             problems = self._problems(Xs)
-            ties = _check_ties(relations, ids, [problem.n_samples for _, problem in problems])
+            ties = _check_ties(relations, ids, [problem.n_samples for problem in problems])
             descent = self._start(problems, ties, timer)
-            rules = Watch(Watch.of(problems[0][0].get_params(deep=False)).tol)
+            rules = Watch(Watch.of(self._of_a_slice(self.perplexity)).tol)
             with (
                 timer.stage("descent"),
                 progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to,
             ):
                 self.n_iter_ = descent.run(rules, move_to) - 1
-            self.kl_divergences_ = [embedding.kl() for embedding in descent.embeddings]
-            maps = [embedding.positions for embedding in descent.embeddings]
+            self.kl_divergences_ = [optimizer.kl() for optimizer in descent.optimizers]
+            maps = [optimizer.positions for optimizer in descent.optimizers]
             offsets = ties.offsets(maps)
             if self.strength > 0:
                 maps = [one + by.astype(one.dtype) for one, by in zip(maps, offsets, strict=True)]
@@ -241,7 +243,13 @@ dtype, force_error, dof, neighbors, verbose, random_state
                 logger.info("slice %d: KL divergence %.4f", at, kl)
         return self.embeddings_
 
-    def _problems(self, Xs: Any) -> list[tuple[TSNE, Problem]]:
+    def _of_a_slice(self, perplexity: Any) -> dict[str, Any]:
+        """Return the parameters of a TSNE of one slice."""
+        shared = {name: getattr(self, name) for name in SHARED_PARAMETERS}
+        parameters: dict[str, Any] = TSNE(perplexity=perplexity, **shared).get_params(deep=False)
+        return parameters
+
+    def _problems(self, Xs: Any) -> list[Problem]:
         """Check every slice against the parameters."""
         if not isinstance(Xs, Sequence) or isinstance(Xs, str):
             raise TypeError(
@@ -257,40 +265,38 @@ dtype, force_error, dof, neighbors, verbose, random_state
                 f"perplexity is a list of {len(perplexities)} for {len(Xs)} slices; expected one "
                 "for each slice"
             )
-        shared = {name: getattr(self, name) for name in SHARED_PARAMETERS}
+        check = partial(check_array, estimator=self, input_name="X")
         problems = []
         for at, (X, perplexity) in enumerate(zip(Xs, perplexities, strict=True)):
-            tsne = TSNE(perplexity=perplexity, **shared)
+            parameters = self._of_a_slice(perplexity)
             try:
-                tsne._validate_params()
-                problems.append((tsne, tsne._problem(X)))
+                validate_parameter_constraints(
+                    PARAMETER_CONSTRAINTS, parameters, caller_name="AlignedTSNE"
+                )
+                problems.append(problem_of(parameters, X, check=check, caller="AlignedTSNE"))
             except (ValueError, TypeError) as error:
                 raise error_of(type(error), f"slice {at}: {error}") from error
         return problems
 
-    def _start(
-        self, problems: Sequence[tuple[TSNE, Problem]], ties: Ties, timer: StageTimer
-    ) -> JointDescent:
+    def _start(self, problems: Sequence[Problem], ties: Ties, timer: StageTimer) -> JointDescent:
         """Find affinities and layouts of all slices, turn these, and lay out the descent."""
-        least = sum(problem.least_memory() for _, problem in problems)
-        total = sum(problem.n_samples for _, problem in problems)
-        threads = effective_threads(self.n_jobs)
+        least = sum(problem.least_memory() for problem in problems)
+        total = sum(problem.n_samples for problem in problems)
+        schedule = Schedule.of(self._of_a_slice(self.perplexity))
         with room_for(least, f"A fit of {total} samples"), timer.stage("start"):
-            parts = [
-                tsne._affinities_and_layout(problem, StageTimer())[:2] for tsne, problem in problems
-            ]
+            parts = [affinities_and_layout(problem, StageTimer())[:2] for problem in problems]
             with limited_libraries(1):
                 layouts = ties.turned([layout for _, layout in parts])
-            embeddings = [
-                Embedding._of(P, layout, problem.engine, threads)
-                for (P, _), layout, (_, problem) in zip(parts, layouts, problems, strict=True)
+            optimizers = [
+                BY_ONE_PROCESS.optimizer(problem, P, layout)
+                for problem, (P, _), layout in zip(problems, parts, layouts, strict=True)
             ]
-            schedules = []
-            for (tsne, problem), embedding in zip(problems, embeddings, strict=True):
-                tangled = embedding._disorder() > TANGLED
-                embedding._release_affinities()
-                schedules.append(tsne._schedule(problem.n_samples, tangled))
-        return JointDescent(embeddings, schedules, ties, float(self.strength))
+            del parts  # before the optimisers make their own form of P anew
+            schedules = [
+                schedule.phases(problem.n_samples, is_tangled(optimizer))
+                for problem, optimizer in zip(problems, optimizers, strict=True)
+            ]
+        return JointDescent(optimizers, schedules, ties, float(self.strength))
 
 
 def _check_ties(relations: Any, ids: Any, sizes: Sequence[int]) -> Ties:

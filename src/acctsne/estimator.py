@@ -2,61 +2,88 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from acctsne import _core
-from acctsne.affinities.affinities import Affinities, joint_probabilities
-from acctsne.affinities.similarity import PERPLEXITY_WORDS, listed
+from acctsne.affinities.similarity import PERPLEXITY_WORDS
 from acctsne.compat.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
-from acctsne.compat.scikit_learn import VALID_METRICS, Interval, StrOptions, fit_context
+from acctsne.compat.scikit_learn import (
+    VALID_METRICS,
+    Interval,
+    StrOptions,
+    fit_context,
+    validate_parameter_constraints,
+)
 from acctsne.embedding.arguments import check_callbacks
 from acctsne.embedding.checkpoint import Checkpoint
-from acctsne.embedding.descent import Descent
-from acctsne.embedding.embedding import Callback, Embedding
 from acctsne.embedding.transform import FittedMap
 from acctsne.estimator_archive import FittedEstimator, read_estimator, write_estimator
 from acctsne.files.archive import incomplete
 from acctsne.files.backed import in_reach
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine
 from acctsne.forces.output_kernel import Dof
-from acctsne.init.layouts import finished, layout_from_affinities, separate_coincident
 from acctsne.neighbors.frame import Frame
-from acctsne.neighbors.given import check_graph, graph_neighbors, squared
-from acctsne.neighbors.nearest import find_all_pairs, find_neighbors
-from acctsne.neighbors.principal_components import principal_components
-from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
-from acctsne.optimize.schedule import MAX_ITERATIONS, TANGLED, PerPhase, Phase, Schedule
-from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, Watch
-from acctsne.problem import (
-    Problem,
-    Samples,
-    check_new_samples,
-    check_parameters,
-    problem_of_affinities,
-    problem_of_data,
-)
+from acctsne.neighbors.records import NEIGHBOR_MODES
+from acctsne.optimize.descent import Descent
+from acctsne.optimize.optimizer import Callback, Observers
+from acctsne.optimize.schedule import MAX_ITERATIONS, PerPhase, Schedule
+from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, Watch, log_end
+from acctsne.problem import Problem, Samples, check_new_samples, problem_of
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, busy, logger, progress_bar, shown_log
-from acctsne.runtime.rows import (
-    STORED_TYPES,
-    check_finite,
-    check_not_bfloat16,
-    computed_dtype,
-    with_whole_rows,
-)
+from acctsne.runtime.rows import computed_dtype
 from acctsne.runtime.threads import effective_threads
+from acctsne.stages import BY_ONE_PROCESS, Stages, start
 
 # Fitted attributes that JSON can hold.
 PLAIN_ATTRIBUTES = ("kl_divergence_", "n_iter_", "learning_rate_", "n_features_in_", "timings_")
+
+# Which values each parameter may have, in scikit-learn's form.
+PARAMETER_CONSTRAINTS: dict[str, Any] = {
+    **ENGINE_CONSTRAINTS,
+    "perplexity": [
+        StrOptions(set(PERPLEXITY_WORDS)),
+        Interval(Real, 0, None, closed="neither"),
+    ],
+    "early_exaggeration": [Interval(Real, 1, None, closed="left")],
+    "learning_rate": [
+        StrOptions({"auto"}),
+        Interval(Real, 0, None, closed="neither"),
+        tuple,
+        list,
+    ],
+    "max_iter": [Interval(Integral, 250, MAX_ITERATIONS, closed="both")],
+    "n_iter_without_progress": [Interval(Integral, -1, None, closed="left")],
+    "min_grad_norm": [Interval(Real, 0, None, closed="left")],
+    "metric": [StrOptions(set(VALID_METRICS) | {"precomputed"}), callable],
+    "metric_params": [dict, None],
+    "init": [StrOptions({"pca", "random", "spectral", "multilevel"}), np.ndarray],
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+    "schedule": [StrOptions({"fast", "sklearn"})],
+    "early_exaggeration_iter": [
+        StrOptions({"auto"}),
+        Interval(Integral, 0, None, closed="left"),
+    ],
+    "callback": [callable, list, tuple, None],
+    "callback_every": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
+    "dtype": "no_validation",  # checked in check_parameters, with the value in the message
+    "late_exaggeration": [Interval(Real, 0, None, closed="neither")],
+    "late_exaggeration_start": [Interval(Integral, 0, None, closed="left"), None],
+    "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left"), tuple, list],
+    "max_step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+    "tol": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
+    "neighbors": [StrOptions(set(NEIGHBOR_MODES))],
+}
 
 
 class TSNE(
@@ -264,42 +291,7 @@ class TSNE(
     (4, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ENGINE_CONSTRAINTS,
-        "perplexity": [
-            StrOptions(set(PERPLEXITY_WORDS)),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "early_exaggeration": [Interval(Real, 1, None, closed="left")],
-        "learning_rate": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="neither"),
-            tuple,
-            list,
-        ],
-        "max_iter": [Interval(Integral, 250, MAX_ITERATIONS, closed="both")],
-        "n_iter_without_progress": [Interval(Integral, -1, None, closed="left")],
-        "min_grad_norm": [Interval(Real, 0, None, closed="left")],
-        "metric": [StrOptions(set(VALID_METRICS) | {"precomputed"}), callable],
-        "metric_params": [dict, None],
-        "init": [StrOptions({"pca", "random", "spectral", "multilevel"}), np.ndarray],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "schedule": [StrOptions({"fast", "sklearn"})],
-        "early_exaggeration_iter": [
-            StrOptions({"auto"}),
-            Interval(Integral, 0, None, closed="left"),
-        ],
-        "callback": [callable, list, tuple, None],
-        "callback_every": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
-        "dtype": "no_validation",  # checked in check_parameters, with the value in the message
-        "late_exaggeration": [Interval(Real, 0, None, closed="neither")],
-        "late_exaggeration_start": [Interval(Integral, 0, None, closed="left"), None],
-        "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left"), tuple, list],
-        "max_step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "tol": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
-        "neighbors": [StrOptions(set(NEIGHBOR_MODES))],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETER_CONSTRAINTS
 
     embedding_: npt.NDArray[Any]
     kl_divergence_: float
@@ -442,10 +434,15 @@ class TSNE(
                 resumed = checkpoint.open(samples, parameters, problem.threads)
             with room_for(self._least_memory(problem), f"A fit of {problem.n_samples} samples"):
                 descent, frame = (
-                    (resumed, None) if resumed else self._start(problem, timer, checkpoint)
+                    (resumed, None)
+                    if resumed
+                    else start(
+                        problem,
+                        timer,
+                        self._stages(),
+                        keep=checkpoint.keep_affinities if checkpoint else None,
+                    )
                 )
-            if checkpoint is None or not checkpoint.needs_affinities:
-                descent.embedding._release_affinities()
             # For transform(): the data that the map is of, and how it was searched.
             self._fit_X = samples
             self._fit_frame = (self.metric, frame) if frame else None
@@ -457,6 +454,11 @@ class TSNE(
                 tasks.finish()
         return self.embedding_
 
+    def _fit_checked(self, X: Any, checkpoint: Checkpoint) -> None:
+        """Fit with a checkpoint, whose caller has not checked the parameters."""
+        self._validate_params()
+        self._fit(X, checkpoint=checkpoint)
+
     def _least_memory(self, problem: Problem) -> int:
         return problem.least_memory()
 
@@ -465,94 +467,16 @@ class TSNE(
 
     def _problem(self, X: Any, fixed: npt.ArrayLike | None = None) -> Problem:
         """Check the parameters, and X against them."""
-        parameters = self.get_params(deep=False)
-        check_parameters(parameters)
-        if isinstance(X, Affinities):
-            return problem_of_affinities(parameters, X, fixed)
-        if isinstance(self.metric, str) and self.metric == "precomputed":
-            X = check_graph(X)
-        X = in_reach(X)
-        X = check_sparse(X)
-        check_not_bfloat16(X, "X")
-        # Distances and sparse matrices are of those types that scikit-learn takes.
-        stays = not issparse(X) and self.metric != "precomputed"
-        X = validate_data(
-            self,
+        return problem_of(
+            self.get_params(deep=False),
             X,
-            accept_sparse="csr",
-            ensure_min_samples=2,
-            ensure_all_finite=False,
-            dtype=STORED_TYPES if stays else STORED_TYPES[:2],
-            order=None if stays else "C",
+            fixed,
+            check=partial(validate_data, self),
+            caller=type(self).__name__,
         )
-        check_finite(X, "X", type(self).__name__)
-        X = with_whole_rows(X)
-        return problem_of_data(parameters, X, fixed)
 
-    def _start(
-        self, problem: Problem, timer: StageTimer, checkpoint: Checkpoint | None
-    ) -> tuple[Descent, Frame | None]:
-        """Find neighbours, affinities and the initial layout."""
-        P, layout, found = self._affinities_and_layout(problem, timer)
-        if checkpoint is not None:
-            checkpoint.keep_affinities(P)
-        with busy("optimiser", self.verbose), timer.stage("symmetrize"):
-            embedding = self._embedding(P, layout, problem)
-        recall, frame = (found.recall, found.frame) if found else (1.0, None)
-        # Before the optimiser makes its own form of P anew, which takes as much memory.
-        del P, found
-        return Descent(embedding, recall, tangled=embedding._disorder() > TANGLED), frame
-
-    def _embedding(self, P: Affinities, layout: npt.NDArray[Any], problem: Problem) -> Embedding:
-        return Embedding._of(P, layout, problem.engine, problem.threads)
-
-    def _affinities_and_layout(
-        self, problem: Problem, timer: StageTimer
-    ) -> tuple[Affinities, npt.NDArray[Any], Neighbors | None]:
-        given = problem.given
-        found: Neighbors | None = None
-        if isinstance(given, Affinities):
-            P = given
-        else:
-            with timer.stage("knn"):
-                found = self._neighbors(given)
-            if isinstance(self.perplexity, str):
-                logger.info("perplexity %s", listed(given.similarity.perplexities))
-            with busy("affinities", self.verbose):
-                P = joint_probabilities(found, given.similarity, problem.threads, timer)
-        logger.info(
-            "affinities in %.2f s (neighbours %.2f s)",
-            timer.total(),
-            timer.seconds.get("knn", 0.0),
-        )
-        with busy("initial layout", self.verbose), timer.stage("init"):
-            layout = self._initial_layout(problem, P, found)
-        return P, layout, found
-
-    def _neighbors(self, samples: Samples) -> Neighbors:
-        search = samples.search
-        if samples.precomputed:
-            # A Gaussian over no more neighbours than the perplexity could only be flat.
-            least = min(search.n_neighbors, int(np.ceil(max(samples.similarity.perplexities))) + 1)
-            pair = graph_neighbors(samples.X, search.n_neighbors, least)
-            return squared(*pair, search.dtype)
-        find = find_all_pairs if self.method == "exact" else find_neighbors
-        return find(samples.X, search)
-
-    def _initial_layout(
-        self, problem: Problem, P: Affinities, found: Neighbors | None
-    ) -> npt.NDArray[Any]:
-        """Make the layout that the problem asks for, with no two points in the same place."""
-        init, given = problem.init, problem.given
-        if isinstance(init, np.ndarray):
-            return separate_coincident(init, problem.fixed, problem.threads)
-        if init == "pca" and isinstance(given, Samples):
-            components = found.components if found else None
-            if components is None:
-                components = principal_components(given.X, problem.n_components, problem.threads)
-            return finished(components, problem.dtype, problem.threads)
-        random = check_random_state(self.random_state)
-        return layout_from_affinities(init, P, problem.n_components, random, problem.threads)
+    def _stages(self) -> Stages:
+        return BY_ONE_PROCESS
 
     def _optimize(
         self,
@@ -562,62 +486,49 @@ class TSNE(
         timer: StageTimer,
         checkpoint: Checkpoint | None,
     ) -> None:
-        embedding = descent.embedding
-        schedule = self._schedule(problem.n_samples, descent.tangled)
+        optimizer = descent.optimizer
+        parameters = self.get_params(deep=False)
+        schedule = Schedule.of(parameters).phases(problem.n_samples, descent.tangled)
         self.learning_rate_ = schedule[0].learning_rate.first
         if hasattr(self, "kl_divergence_"):
             del self.kl_divergence_  # an earlier fit's, lest it stay if this one ends by an error
         try:
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
-                descent.run(
-                    schedule,
-                    Watch.of(self.get_params(deep=False)),
-                    fixed=problem.fixed,
+                observers = Observers(
                     callbacks=callbacks,
                     callback_every=self.callback_every,
-                    keep=checkpoint.save if checkpoint else None,
+                    keep=partial(checkpoint.save, descent) if checkpoint else None,
                     keep_every=checkpoint.every if checkpoint else 0,
                     log=bool(self.verbose),
                     progress=move_to,
                 )
-            self.kl_divergence_ = embedding.kl()
-            embedding._log_restraint()
+                optimizer.hold(problem.fixed)
+                ended = descent.run(schedule, Watch.of(parameters), observers)
+            log_end(optimizer.n_iter, ended or "max_iter")
+            self.kl_divergence_ = optimizer.kl()
+            optimizer.log_restraint()
             logger.info(
-                "KL divergence %.4f after %d iterations", self.kl_divergence_, embedding.n_iter
+                "KL divergence %.4f after %d iterations", self.kl_divergence_, optimizer.n_iter
             )
         finally:
             # Also after Ctrl-C or an error in a callback: the layout of the last finished
             # iteration.
-            self.embedding_ = embedding.positions
+            self.embedding_ = optimizer.positions
             if problem.fixed is not None and isinstance(problem.init, np.ndarray):
                 # As given: other degrees of freedom than 1 round on the way in and out.
                 held = problem.fixed != 0
                 self.embedding_[held] = problem.init[held]
-            self.n_iter_ = embedding.n_iter - 1
-            self.timings_ = {**timer.seconds, **embedding.timings, "total": timer.total()}
+            self.n_iter_ = optimizer.n_iter - 1
+            self.timings_ = {**timer.seconds, **optimizer.timings, "total": timer.total()}
             self.timings_["recall"] = descent.recall
             logger.info(
                 "repulsion: %s",
                 ", ".join(
                     f"{count} {name.replace('_', ' ', 1)}"
-                    for name, count in embedding.timings.items()
+                    for name, count in optimizer.timings.items()
                     if name.startswith("iterations_")
                 ),
             )
-
-    def _schedule(self, n_samples: int, tangled: bool) -> list[Phase]:
-        schedule = Schedule(
-            self.schedule,
-            self.max_iter,
-            self.early_exaggeration,
-            self.early_exaggeration_iter,
-            self.learning_rate,
-            self.momentum,
-            self.max_step,
-            self.late_exaggeration,
-            self.late_exaggeration_start,
-        )
-        return schedule.phases(n_samples, tangled)
 
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Place samples into the map, which stays as it is.
@@ -739,7 +650,9 @@ class TSNE(
             if unknown:
                 raise ValueError(f"{sorted(unknown)[0]!r} is no parameter of TSNE")
             tsne = cls(**fitted.parameters)
-            tsne._validate_params()
+            validate_parameter_constraints(
+                cls._parameter_constraints, tsne.get_params(deep=False), caller_name=cls.__name__
+            )
         for name in PLAIN_ATTRIBUTES:
             if name in fitted.attributes:
                 setattr(tsne, name, fitted.attributes[name])
@@ -764,6 +677,5 @@ class TSNE(
 
 def fit_with_checkpoint(tsne: TSNE, X: Any, checkpoint: Checkpoint) -> TSNE:
     """Fit an estimator, kept in a file now and then, from where the file says if it is resumed."""
-    tsne._validate_params()
-    tsne._fit(X, checkpoint=checkpoint)
+    tsne._fit_checked(X, checkpoint)
     return tsne

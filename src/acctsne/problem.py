@@ -1,6 +1,6 @@
 """From what the user passes to one plain Problem whose every value has been checked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -11,15 +11,19 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_non_negative
 
-from acctsne.affinities.affinities import Affinities
-from acctsne.affinities.similarity import Similarity, perplexities_for
+from acctsne.affinities.affinities import Affinities, in_precision
+from acctsne.affinities.similarity import Similarity, listed, perplexities_for
 from acctsne.compat.scikit_learn import Interval
 from acctsne.embedding.arguments import check_fixed
+from acctsne.files.backed import in_reach
 from acctsne.forces.engine import Engine, check_method
 from acctsne.init.layouts import check_initial_layout
+from acctsne.neighbors.given import check_graph
 from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.schedule import check_pair
-from acctsne.runtime.checks import check_layout_dtype, check_n_samples
+from acctsne.runtime.checks import check_layout_dtype, check_n_samples, check_sparse
+from acctsne.runtime.progress import logger
+from acctsne.runtime.rows import STORED_TYPES, check_finite, check_not_bfloat16, with_whole_rows
 from acctsne.runtime.threads import effective_threads
 
 
@@ -48,6 +52,8 @@ class Problem:
     init: str | npt.NDArray[Any]
     engine: Engine
     threads: int
+    random_state: Any
+    verbose: int
     fixed: npt.NDArray[np.uint8] | None = None  # not 0 for samples that stay where init puts them
 
     def least_memory(self) -> int:
@@ -84,6 +90,42 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     effective_threads(parameters["n_jobs"])
 
 
+def problem_of(
+    parameters: Mapping[str, Any],
+    X: Any,
+    fixed: Any = None,
+    *,
+    check: Callable[..., Any],
+    caller: str,
+) -> Problem:
+    """Check the parameters of an estimator, and whatever a fit takes against them.
+
+    `check` does what scikit-learn's check_array does, for the estimator that is called so.
+    """
+    check_parameters(parameters)
+    if isinstance(X, Affinities):
+        return problem_of_affinities(parameters, X, fixed)
+    metric = parameters["metric"]
+    precomputed = isinstance(metric, str) and metric == "precomputed"
+    if precomputed:
+        X = check_graph(X)
+    X = in_reach(X)
+    X = check_sparse(X)
+    check_not_bfloat16(X, "X")
+    # Distances and sparse matrices are of those types that scikit-learn takes.
+    stays = not issparse(X) and not precomputed
+    X = check(
+        X,
+        accept_sparse="csr",
+        ensure_min_samples=2,
+        ensure_all_finite=False,
+        dtype=STORED_TYPES if stays else STORED_TYPES[:2],
+        order=None if stays else "C",
+    )
+    check_finite(X, "X", caller)
+    return problem_of_data(parameters, with_whole_rows(X), fixed)
+
+
 def problem_of_data(parameters: Mapping[str, Any], X: Any, fixed: Any = None) -> Problem:
     """Check rows of finite numbers against the parameters of an estimator.
 
@@ -114,6 +156,7 @@ def problem_of_data(parameters: Mapping[str, Any], X: Any, fixed: Any = None) ->
 def _similarity(perplexity: Any, n_samples: int) -> Similarity:
     if isinstance(perplexity, str):
         perplexities = perplexities_for(perplexity, n_samples)
+        logger.info("perplexity %s", listed(perplexities))
         return Similarity("gaussian" if len(perplexities) == 1 else "multiscale", perplexities)
     if perplexity >= n_samples:
         raise ValueError(f"perplexity ({perplexity}) must be less than n_samples ({n_samples})")
@@ -130,7 +173,7 @@ def problem_of_affinities(
             'The parameter init="pca" needs data, and X is an Affinities. Use init="spectral", '
             'init="random" or give an array.'
         )
-    given = P._as_type(check_layout_dtype(parameters["dtype"]))
+    given = in_precision(P, check_layout_dtype(parameters["dtype"]))
     return _problem(parameters, given, P.n_samples, fixed)
 
 
@@ -150,6 +193,8 @@ def _problem(
         init=init,
         engine=Engine.of(parameters),
         threads=effective_threads(parameters["n_jobs"]),
+        random_state=parameters["random_state"],
+        verbose=parameters["verbose"],
         fixed=check_fixed(fixed, n_samples),
     )
 

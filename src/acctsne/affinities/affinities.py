@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 
 from acctsne import _core
-from acctsne.affinities.forms import Conditional, Matrix, ReadOnly
+from acctsne.affinities.forms import Conditional, Matrix, ReadOnly, named_arrays
 from acctsne.affinities.inputs import (
     check_data,
     check_matrix,
@@ -144,45 +144,6 @@ class Affinities(ReadOnly):
             f"Affinities(n_samples={self.n_samples}, kind={self.kind!r}, "
             f"n_neighbors={self.n_neighbors}, n_edges={len(self.columns)}, dtype={self.dtype})"
         )
-
-    def _as_type(self, dtype: np.dtype[Any]) -> "Affinities":
-        """Return P in the given precision, itself if it has it."""
-        if self.dtype == dtype:
-            return self
-        return replace(self, _P=Matrix(self.offsets, self.columns, self.values.astype(dtype)))
-
-    def _to_arrays(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-        """Return the arrays, and the rest as what JSON can hold."""
-        similarity = asdict(self.similarity) if self.similarity else None
-        rest = {
-            "n_neighbors": self.n_neighbors,
-            "similarity": similarity,
-            "changes": list(self.changes),
-        }
-        return {**self._P._arrays(), "perplexities": self.perplexities}, rest
-
-    @classmethod
-    def _from_archive(cls, contents: Contents, threads: int) -> "Affinities":
-        """Put together what `_to_arrays` took apart; ValueError if it is damaged."""
-        similarity = None
-        if contents.setting("similarity", dict, type(None)) is not None:
-            part = contents.part("similarity")
-            similarity = check_similarity(
-                part.setting("kind", str),
-                _one_or_several(part.setting("perplexities", list)),
-                part.setting("bandwidth", float, int, type(None)),
-            )
-        n_neighbors = contents.setting("n_neighbors", int, type(None))
-        changes = tuple(str(change) for change in contents.setting("changes", list))
-        P: Conditional | Matrix
-        if similarity is not None and "indices" in contents.arrays:
-            P = Conditional.from_archive(contents, similarity.kind == "uniform")
-        else:
-            P = Matrix.from_archive(contents)
-        perplexities = contents.array("perplexities", "f8", 1)
-        if len(perplexities) != P.n_samples:
-            raise ValueError(f"{len(perplexities)} perplexities for {P.n_samples} samples")
-        return cls(P, perplexities, n_neighbors, similarity, changes, threads)
 
     @classmethod
     def from_data(
@@ -446,6 +407,55 @@ class Affinities(ReadOnly):
                 _row_perplexities(matrix),
                 changes=tuple(changes),
             )
+
+
+def form_of(affinities: Affinities) -> Conditional | Matrix:
+    """Return the form that P is held in at present."""
+    return affinities._P
+
+
+def in_precision(affinities: Affinities, dtype: np.dtype[Any]) -> Affinities:
+    """Return P in the given precision, itself if it has it."""
+    if affinities.dtype == dtype:
+        return affinities
+    P = Matrix(affinities.offsets, affinities.columns, affinities.values.astype(dtype))
+    return replace(affinities, _P=P)
+
+
+def arrays_and_settings(
+    affinities: Affinities,
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """Return the arrays of affinities, and the rest as what JSON can hold."""
+    settings = {
+        "n_neighbors": affinities.n_neighbors,
+        "similarity": asdict(affinities.similarity) if affinities.similarity else None,
+        "changes": list(affinities.changes),
+    }
+    arrays = {**named_arrays(affinities._P), "perplexities": affinities.perplexities}
+    return arrays, settings
+
+
+def read_affinities(contents: Contents, threads: int) -> Affinities:
+    """Put together what `arrays_and_settings` took apart; ValueError if it is damaged."""
+    similarity = None
+    if contents.setting("similarity", dict, type(None)) is not None:
+        part = contents.part("similarity")
+        similarity = check_similarity(
+            part.setting("kind", str),
+            _one_or_several(part.setting("perplexities", list)),
+            part.setting("bandwidth", float, int, type(None)),
+        )
+    n_neighbors = contents.setting("n_neighbors", int, type(None))
+    changes = tuple(str(change) for change in contents.setting("changes", list))
+    P: Conditional | Matrix
+    if similarity is not None and "indices" in contents.arrays:
+        P = Conditional.from_archive(contents, similarity.kind == "uniform")
+    else:
+        P = Matrix.from_archive(contents)
+    perplexities = contents.array("perplexities", "f8", 1)
+    if len(perplexities) != P.n_samples:
+        raise ValueError(f"{len(perplexities)} perplexities for {P.n_samples} samples")
+    return Affinities(P, perplexities, n_neighbors, similarity, changes, threads)
 
 
 def joint_probabilities(

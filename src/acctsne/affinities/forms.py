@@ -15,23 +15,25 @@ class ReadOnly:
     """A dataclass whose arrays cannot be written to, copies of it included."""
 
     def __post_init__(self) -> None:
-        for name, array in self._arrays().items():
+        for name, array in named_arrays(self).items():
             view = array.view()
             view.flags.writeable = False
             object.__setattr__(self, name, view)
 
-    def _fields(self) -> tuple[Any, ...]:
-        """Return all fields in their order."""
-        return tuple(getattr(self, field.name) for field in fields(self))
-
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays among the fields by name."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
-
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         # Through the constructor, which makes the arrays read-only again.
-        return type(self), self._fields()
+        return type(self), field_values(self)
+
+
+def field_values(record: ReadOnly) -> tuple[Any, ...]:
+    """Return all fields in their order."""
+    return tuple(getattr(record, field.name) for field in fields(record))
+
+
+def named_arrays(record: ReadOnly) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays among the fields by name."""
+    named = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,15 @@ KINDS_OF_NAME = ("column ", "array ", "")
 DECIDED_BY = {"header": "--header or --no-header"}
 
 
-def add_labels_option(command: argparse._ActionsContainer) -> None:
+class TakesOptions(Protocol):
+    """A command, or a group of its options."""
+
+    def add_argument(self, *flags: str, **how: Any) -> argparse.Action:
+        """Add an option."""
+        ...
+
+
+def add_labels_option(command: TakesOptions) -> None:
     """Add --labels."""
     command.add_argument(
         "--labels",

@@ -17,7 +17,7 @@ import numpy as np
 
 from acctsne.cli.messages import blaming_arguments
 from acctsne.compat.scikit_learn import StrOptions, make_constraint
-from acctsne.estimator import TSNE
+from acctsne.estimator import PARAMETER_CONSTRAINTS, TSNE
 from acctsne.files import formats as io
 
 # What a command line has its own ways for.
@@ -68,7 +68,7 @@ def _flags(name: str) -> list[str]:
 
 def _reader(name: str) -> Callable[[str], Any]:
     """Make a function that turns an option's text into the first value that TSNE would accept."""
-    allowed = TSNE._parameter_constraints[name]
+    allowed = PARAMETER_CONSTRAINTS[name]
     if allowed == "no_validation":
         return str
     # Functions cannot be written on a command line.
@@ -101,7 +101,7 @@ def _readings(text: str, may_be_file: bool) -> Iterator[Any]:
 
 def _metavar(name: str) -> str:
     """Show the choices where they are few words, VALUE otherwise."""
-    allowed = TSNE._parameter_constraints[name]
+    allowed = PARAMETER_CONSTRAINTS[name]
     if len(allowed) == 1 and isinstance(allowed[0], StrOptions):
         return "|".join(sorted(allowed[0].options))
     return "VALUE"

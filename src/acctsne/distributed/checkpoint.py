@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acctsne.affinities.affinities import Affinities
+from acctsne.affinities.affinities import Affinities, form_of
 from acctsne.affinities.forms import Conditional
-from acctsne.distributed.embedding import SharedEmbedding
+from acctsne.distributed.optimizer import SharedOptimizer
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows
 from acctsne.embedding.checkpoint import Checkpoint, OtherFit, descent_of, fingerprint
-from acctsne.embedding.descent import Descent
-from acctsne.embedding.embedding import read_engine
+from acctsne.embedding.stored import read_engine
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
 from acctsne.forces.engine import Engine
-from acctsne.optimize.state import ROW_ARRAYS, read_state, split_state
+from acctsne.optimize.descent import Descent
+from acctsne.optimize.state import ROW_ARRAYS, OptimizerState, read_state, split_state
 from acctsne.runtime.progress import logger
 from acctsne.runtime.rows import BLOCK_ROWS
 
@@ -99,8 +99,6 @@ class SharedCheckpoint(Checkpoint):
         Any number of them, whoever wrote the folder.
     """
 
-    needs_affinities = False
-
     def __init__(self, path: Path, every: int, resume: bool, processes: Processes) -> None:
         super().__init__(path, every, resume)
         self._processes = processes
@@ -123,8 +121,8 @@ class SharedCheckpoint(Checkpoint):
 
     def keep_affinities(self, P: Affinities) -> None:
         """Write own rows of the affinities of a fit that begins."""
-        assert isinstance(P._P, Conditional)
-        own = P._P
+        own = form_of(P)
+        assert isinstance(own, Conditional)
         self._fit = self._processes.bcast(uuid.uuid4().hex[:12])
         self._equal = own.equal
         with self._processes.agreeing():
@@ -141,18 +139,18 @@ class SharedCheckpoint(Checkpoint):
 
     def save(self, descent: Descent) -> None:
         """Write another generation, then forget all but the last two."""
-        embedding = descent.embedding
-        scalars, arrays = split_state(embedding._optimizer.state())
+        optimizer = descent.optimizer
+        scalars, arrays = split_state(optimizer.state())
         mean = arrays.pop("mean")
         rows = self._processes.own_rows(self._n_samples)
         mine = {name: array[rows] if array.size else array for name, array in arrays.items()}
         settings = {"iterations": scalars["iterations"]}
-        states = self._written(f"state-{embedding.n_iter}", STATE, rows, settings, mine)
+        states = self._written(f"state-{optimizer.n_iter}", STATE, rows, settings, mine)
         described = {
             **self._described(descent),
             "fit": self._fit,
             "n_samples": self._n_samples,
-            "embedding": asdict(embedding._engine),
+            "embedding": asdict(optimizer.engine),
             "state": scalars,
             "equal": self._equal,
             "affinities": self._affinities.listed(),
@@ -245,12 +243,13 @@ class SharedCheckpoint(Checkpoint):
                 continue
             self._processes.agree(error)
             break
-        embedding = SharedEmbedding.restored(
-            kept.P, kept.engine, kept.state, threads, self._processes
+        optimizer = SharedOptimizer(
+            kept.P, kept.state["points"], kept.engine, threads, self._processes
         )
+        optimizer.restore(kept.state)
         self._fit, self._equal, self._affinities = kept.fit, kept.P.equal, kept.affinities
         with self._processes.agreeing(), incomplete(manifest):
-            return descent_of(kept.contents, embedding)
+            return descent_of(kept.contents, optimizer)
 
     def _read_generation(self, manifest: Path) -> "_Generation":
         contents = read_archive(manifest, MANIFEST)
@@ -370,7 +369,7 @@ class _Generation:
     affinities: Parts
     P: Conditional
     engine: Engine
-    state: dict[str, Any]
+    state: OptimizerState
 
 
 def _follows(end: Any, begin: int) -> bool:

@@ -10,29 +10,26 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from acctsne import estimator
-from acctsne.affinities.affinities import Affinities
 from acctsne.compat.scikit_learn import feature_names_of
 from acctsne.distributed.checkpoint import SharedCheckpoint
-from acctsne.distributed.embedding import OnFirstProcess, SharedEmbedding
-from acctsne.distributed.neighbors import find_neighbors, principal_components
+from acctsne.distributed.optimizer import OnFirstProcess
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows, share_rows, stored_rows
+from acctsne.distributed.stages import SharedStages
 from acctsne.distributed.transform import SharedMap
 from acctsne.embedding.arguments import check_callbacks
 from acctsne.embedding.checkpoint import Checkpoint
-from acctsne.embedding.descent import Descent
-from acctsne.embedding.embedding import Callback, Embedding
 from acctsne.files.archive import RowsInParts
-from acctsne.init.layouts import INITIAL_STD, finished, separate_coincident
 from acctsne.neighbors.metrics import native_metric
-from acctsne.neighbors.records import Neighbors
-from acctsne.problem import Problem, Samples, check_parameters, problem_of_data
+from acctsne.optimize.descent import Descent
+from acctsne.optimize.optimizer import Callback
+from acctsne.problem import Problem, check_parameters, problem_of_data
 from acctsne.runtime.progress import StageTimer, shown_log
 from acctsne.runtime.threads import effective_threads
+from acctsne.stages import Stages
 
 # Rows of data that are sent at a time to be written to a file.
 SAVED_ROWS = 2**14
@@ -94,7 +91,7 @@ class TSNE(estimator.TSNE):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **estimator.TSNE._parameter_constraints,
+        **estimator.PARAMETER_CONSTRAINTS,
         "comm": "no_validation",
     }
 
@@ -108,7 +105,7 @@ class TSNE(estimator.TSNE):
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted([*estimator.TSNE._get_param_names(), "comm"])
+        return sorted([*estimator.TSNE().get_params(deep=False), "comm"])
 
     def fit(self, X: Any, y: Any = None, *, fixed: npt.ArrayLike | None = None) -> "TSNE":
         """Embed the rows of all processes.
@@ -236,6 +233,16 @@ class TSNE(estimator.TSNE):
                         "must be given the same parameters"
                     )
 
+    def _check_for_folder(self, path: Path) -> None:
+        """Check parameters of a fit that is kept in a folder, by one process too."""
+        self._validate_params()
+        try:
+            _refuse_unsupported(self.get_params(deep=False), None)
+        except ValueError as error:  # of one process, for several were refused before
+            raise ValueError(
+                f"{path} is a folder, in which several processes keep a fit: {error}"
+            ) from error
+
     @contextmanager
     def _shown_by_the_first(self) -> Iterator[None]:
         """Let only the first process log and draw progress."""
@@ -319,48 +326,8 @@ class TSNE(estimator.TSNE):
             mine = np.ascontiguousarray(given, dtype=np.float64)
         return self._processes.joined(mine, rows.given_ends)
 
-    def _neighbors(self, samples: Samples) -> Neighbors:
-        if self._processes.size == 1:
-            return super()._neighbors(samples)
-        return find_neighbors(samples.X, samples.search, self._processes)
-
-    def _initial_layout(
-        self, problem: Problem, P: Affinities, found: Neighbors | None
-    ) -> npt.NDArray[Any]:
-        if self._processes.size == 1:
-            return super()._initial_layout(problem, P, found)
-        # The first process makes it, so that all have the same.
-        first = self._processes.rank == 0
-        layout = None
-        if isinstance(problem.init, np.ndarray):
-            layout = separate_coincident(problem.init, threads=problem.threads) if first else None
-        elif problem.init == "random":
-            if first:
-                size = (problem.n_samples, problem.n_components)
-                normal = check_random_state(self.random_state).standard_normal(size=size)
-                start = (INITIAL_STD * normal).astype(problem.dtype)
-                layout = separate_coincident(start, threads=problem.threads)
-        else:
-            assert isinstance(problem.given, Samples)
-            components = found.components if found else None
-            if components is None:
-                components = principal_components(
-                    problem.given.X.own,
-                    problem.n_samples,
-                    problem.n_components,
-                    problem.threads,
-                    self._processes,
-                )
-            everything = self._processes.all_rows(components, problem.n_samples)
-            layout = finished(everything, problem.dtype, problem.threads) if first else None
-        return self._processes.bcast_array(layout)
-
-    def _embedding(self, P: Affinities, layout: npt.NDArray[Any], problem: Problem) -> Embedding:
-        if self._processes.size == 1:
-            return super()._embedding(P, layout, problem)
-        return SharedEmbedding.of_processes(
-            P, layout, problem.engine, problem.threads, self._processes
-        )
+    def _stages(self) -> Stages:
+        return super()._stages() if self._processes.size == 1 else SharedStages(self._processes)
 
     def _optimize(
         self,
@@ -468,12 +435,20 @@ class TSNE(estimator.TSNE):
                 tsne = super().load(path)
                 assert isinstance(tsne, TSNE)
                 if processes.size > 1:
-                    _refuse_unsupported(tsne.get_params(deep=False), None)
-                    _check_data(tsne._fit_X)
+                    tsne._check_loaded()
             tsne.comm, tsne._processes = comm, processes
             if processes.size > 1:
                 tsne._keep_own_rows()
         return tsne
+
+    def _check_loaded(self) -> None:
+        """Refuse what several processes cannot do, whoever has saved it."""
+        _refuse_unsupported(self.get_params(deep=False), None)
+        if self._fit_X is None or issparse(self._fit_X):
+            raise TypeError(
+                "several processes place samples by dense data; this file has "
+                f"{'no data' if self._fit_X is None else 'sparse data'}. Load it with acctsne.TSNE"
+            )
 
     def _keep_own_rows(self) -> None:
         """Forget those rows of a whole estimator that other processes own."""
@@ -497,14 +472,6 @@ def _check_place(fitted: tuple[int, int], here: tuple[int, int]) -> None:
         )
 
 
-def _check_data(X: Any) -> None:
-    if X is None or issparse(X):
-        raise TypeError(
-            "several processes place samples by dense data; this file has "
-            f"{'no data' if X is None else 'sparse data'}. Load it with acctsne.TSNE"
-        )
-
-
 def fit_with_checkpoint(
     tsne: TSNE, X: Any, path: Path, *, every: int, resume: bool
 ) -> SharedCheckpoint:
@@ -513,13 +480,7 @@ def fit_with_checkpoint(
     Every process calls it. Returns the checkpoint, which can be removed when the map is safe.
     """
     with tsne._together():
-        tsne._validate_params()
-        try:
-            _refuse_unsupported(tsne.get_params(deep=False), None)
-        except ValueError as error:  # of one process, for several were refused before
-            raise ValueError(
-                f"{path} is a folder, in which several processes keep a fit: {error}"
-            ) from error
+        tsne._check_for_folder(path)
         checkpoint = SharedCheckpoint(path, every, resume, tsne._processes)
         tsne._fit(X, checkpoint=checkpoint)
     return checkpoint

@@ -1,88 +1,57 @@
 """A layout that several processes optimise: each its own points, with their rows of P."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
-from acctsne.affinities.affinities import Affinities
 from acctsne.affinities.forms import Conditional, Matrix
 from acctsne.distributed.processes import Processes
-from acctsne.embedding.embedding import Callback, Embedding
 from acctsne.forces.engine import Engine
-from acctsne.optimize.optimizer import make_optimizer
+from acctsne.optimize.optimizer import NOBODY, Callback, Observers, Optimizer
+from acctsne.optimize.schedule import Phase
+from acctsne.optimize.state import OptimizerState
+from acctsne.optimize.stopping import Watch
 
 
-class SharedEmbedding(Embedding):
-    """An embedding whose every method is called by all processes at once."""
+class SharedOptimizer(Optimizer):
+    """An optimiser whose every method is called by all processes at once."""
 
-    @classmethod
-    def of_processes(
-        cls,
-        affinities: Affinities,
-        layout: npt.NDArray[Any],
-        engine: Engine,
-        threads: int,
-        processes: Processes,
-    ) -> "SharedEmbedding":
-        """Take own rows of the affinities, and all of the layout."""
-        # They are not kept: edges move to the owners of their points, which takes as much memory.
-        return cls._made(affinities._P, layout, engine, threads, processes)
-
-    @classmethod
-    def restored(
-        cls,
-        own: Conditional,
-        engine: Engine,
-        state: dict[str, Any],
-        threads: int,
-        processes: Processes,
-    ) -> "SharedEmbedding":
-        """Go on from the state of all rows, with the affinities of own rows."""
-        embedding = cls._made(own, state["points"], engine, threads, processes)
-        with processes.agreeing():
-            embedding._optimizer.restore(state)
-        return embedding
-
-    @classmethod
-    def _made(
-        cls,
+    def __init__(
+        self,
         own: Conditional | Matrix,
         layout: npt.NDArray[Any],
         engine: Engine,
         threads: int,
         processes: Processes,
-    ) -> "SharedEmbedding":
-        embedding = cls.__new__(cls)
-        embedding._processes = processes
-        embedding._engine = engine
-        embedding._threads = threads
-        embedding._optimizer = make_optimizer(own, layout, engine, threads, processes)
-        return embedding
+    ) -> None:
+        super().__init__(own, layout, engine, threads, processes)
+        self._processes = processes
 
-    _processes: Processes
-
-    def _release_affinities(self) -> None:
-        """Do nothing: they are not here."""
+    def restore(self, state: OptimizerState) -> None:
+        """Go on from the state of all rows."""
+        with self._processes.agreeing():
+            super().restore(state)
 
     @property
     def timings(self) -> dict[str, float]:
         """Seconds by step, iterations by method, and bytes sent by what they were."""
-        sent = self._optimizer.bytes_sent
+        sent = self._native.bytes_sent
         return {
             **super().timings,
             **{f"{what}_bytes_sent": count for what, count in sent.items()},
         }
 
-    def kl(self, exact: bool = False) -> float:
+    def kl(self) -> float:
         """Return the KL divergence, as one process would."""
         with self._processes.ending_together():
-            return super().kl(exact)
+            return super().kl()
 
-    def _run(self, *phase: Any, log: bool = False, **how: Any) -> str:
+    def run(self, phase: Phase, watch: Watch | None = None, observers: Observers = NOBODY) -> str:
+        """Go on to the end of a phase, as one process would."""
         # What the first process logs, all must help to compute.
-        log = self._processes.bcast(log)
-        progress = how.pop("progress", None)
+        log = self._processes.bcast(observers.log)
         # An error that the others do not know of ends all here: whoever handles it would ask for
         # the positions, which the others do not wait to give.
         with (
@@ -92,10 +61,10 @@ class SharedEmbedding(Embedding):
 
             def poll(count: int) -> None:
                 raise_if_interrupted()
-                if progress is not None:
-                    progress(count)
+                if observers.progress is not None:
+                    observers.progress(count)
 
-            return super()._run(*phase, log=log, progress=poll, **how)
+            return super().run(phase, watch, replace(observers, log=log, progress=poll))
 
 
 class OnFirstProcess:

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from acctsne.affinities.affinities import Affinities
-from acctsne.embedding.descent import Descent
-from acctsne.embedding.embedding import Embedding
+from acctsne.embedding.stored import read_optimizer, settings_and_arrays
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
+from acctsne.optimize.descent import Descent
+from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.progress import logger
 
@@ -39,14 +40,12 @@ class Checkpoint:
         Go on from the file if it is there.
     """
 
-    # Whether the embedding must hold its affinities for as long as it is to be kept.
-    needs_affinities = True
-
     def __init__(self, path: Path, every: int, resume: bool) -> None:
         self.path = path
         self.every = every
         self._resume = resume
         self._identity: dict[str, Any] = {}
+        self._P: Affinities
 
     def open(self, X: Any, parameters: Mapping[str, Any], threads: int) -> Descent | None:
         """Return what the file holds if the fit is to go on from there.
@@ -57,15 +56,16 @@ class Checkpoint:
         if not (self._resume and self.exists()):
             return None
         descent = self._read(threads)
-        logger.info("going on from %s after %d iterations", self.path, descent.embedding.n_iter)
+        logger.info("going on from %s after %d iterations", self.path, descent.optimizer.n_iter)
         return descent
 
     def keep_affinities(self, P: Affinities) -> None:
-        """Note the affinities of a fit that begins; here they are part of its embedding."""
+        """Note the affinities of a fit that begins, which are written with everything else."""
+        self._P = P
 
     def save(self, descent: Descent) -> None:
         """Write the file; the one before stays until all is written."""
-        settings, arrays = descent.embedding._to_archive()
+        settings, arrays = settings_and_arrays(self._P, descent.optimizer)
         settings |= self._described(descent)
         write_archive(self.path, ARCHIVE_KIND, settings, arrays)
 
@@ -84,10 +84,11 @@ class Checkpoint:
         contents = read_archive(self.path, ARCHIVE_KIND)
         self._check_identity(contents, self.path)
         with incomplete(self.path):
-            return descent_of(contents, Embedding._from_archive(contents, threads))
+            self._P, optimizer = read_optimizer(contents, threads)
+            return descent_of(contents, optimizer)
 
     def _described(self, descent: Descent) -> dict[str, Any]:
-        """Return what is kept beside the embedding."""
+        """Return what is kept beside affinities and state."""
         return {
             "of": self._identity,
             "recall": descent.recall,
@@ -123,10 +124,10 @@ def of_the_map(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**chosen, "dtype": np.dtype(parameters["dtype"]).name}
 
 
-def descent_of(contents: Contents, embedding: Embedding) -> Descent:
+def descent_of(contents: Contents, optimizer: Optimizer) -> Descent:
     """Put together a descent from what `_described` kept; ValueError if it is damaged."""
     return Descent(
-        embedding,
+        optimizer,
         float(contents.setting("recall", float, int)),
         contents.setting("tangled", bool),
         contents.setting("phase", int),

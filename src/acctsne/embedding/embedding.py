@@ -1,8 +1,7 @@
 """The layout and its optimisation, as an object that applications can hold."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -11,19 +10,20 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from acctsne import _core
-from acctsne.affinities.affinities import Affinities, csr_arrays
+from acctsne.affinities.affinities import Affinities, csr_arrays, form_of
 from acctsne.compat.scikit_learn import (
     Interval,
     StrOptions,
     validate_parameter_constraints,
 )
 from acctsne.embedding.arguments import check_callbacks, check_fixed
+from acctsne.embedding.stored import read_optimizer, settings_and_arrays
 from acctsne.embedding.transform import check_neighbors_in_map, place_new_points
-from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
+from acctsne.files.archive import incomplete, read_archive, write_archive
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method
 from acctsne.forces.output_kernel import Dof, output_kernel
 from acctsne.init.layouts import layout_from_affinities
-from acctsne.optimize.optimizer import make_optimizer, run_phase
+from acctsne.optimize.optimizer import Callback, Observers, Optimizer
 from acctsne.optimize.schedule import (
     CHECK_EVERY,
     LOOK_EVERY,
@@ -32,22 +32,12 @@ from acctsne.optimize.schedule import (
     Phase,
     Ramp,
 )
-from acctsne.optimize.state import read_state, split_state
+from acctsne.optimize.state import OptimizerState
 from acctsne.optimize.stopping import Watch, log_end
-from acctsne.runtime.progress import logger, progress_bar, shown_log
+from acctsne.runtime.progress import progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 
-Callback = Callable[[int, float, npt.NDArray[Any]], bool | None]
-
 ARCHIVE_KIND = "embedding"
-
-# How often momentum may be lowered, and the steps of a mean point be shortened, in one iteration
-# before the log tells of it: hardly a map goes without (docs/tuning.md).
-OFTEN_BRAKED = 1 / 3
-OFTEN_TURNED = 1 / 16
-
-# In fewer iterations than this, often means nothing.
-FEWEST_ITERATIONS = 50
 
 _OPTIMIZE_CONSTRAINTS: dict[str, Any] = {
     "n_iter": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
@@ -143,44 +133,31 @@ class Embedding:
         layout = layout_from_affinities(
             init, affinities, n_components, check_random_state(random_state), threads
         )
-        self._begin(affinities, layout, Engine.of(given), threads)
-
-    def _begin(
-        self, affinities: Affinities, layout: npt.NDArray[Any], engine: Engine, threads: int
-    ) -> None:
         self.affinities = affinities
-        self._engine = engine
-        self._threads = threads
-        self._optimizer = make_optimizer(affinities._P, layout, engine, threads)
+        self._optimizer = Optimizer(form_of(affinities), layout, Engine.of(given), threads)
 
     @classmethod
-    def _of(
-        cls, affinities: Affinities, layout: npt.NDArray[Any], engine: Engine, threads: int
-    ) -> "Embedding":
-        """Take arguments that were checked, and the layout as it is."""
+    def _of(cls, affinities: Affinities, optimizer: Optimizer) -> "Embedding":
+        """Take over an optimiser as it is."""
         embedding = cls.__new__(cls)
-        embedding._begin(affinities, layout, engine, threads)
+        embedding.affinities = affinities
+        embedding._optimizer = optimizer
         return embedding
 
     @property
     def positions(self) -> npt.NDArray[Any]:
         """The present layout: a copy, one row a sample."""
-        positions: npt.NDArray[Any] = self._optimizer.points
-        return positions
+        return self._optimizer.positions
 
     @property
     def n_iter(self) -> int:
         """Iterations done so far."""
-        return int(self._optimizer.iterations)
+        return self._optimizer.n_iter
 
     @property
     def timings(self) -> dict[str, float]:
         """Seconds by step, and iterations by method."""
-        by_method = self._optimizer.iterations_by_method
-        return {
-            **self._optimizer.seconds,
-            **{f"iterations_{method}": count for method, count in by_method.items()},
-        }
+        return self._optimizer.timings
 
     def kl(self, exact: bool = False) -> float:
         """Compute the KL divergence of the present layout.
@@ -205,11 +182,11 @@ class Embedding:
         True
         """
         if not exact:
-            return float(self._optimizer.kl_divergence(self._threads))
+            return self._optimizer.kl()
         positions = self.positions.astype(np.float64)
         arrays = csr_arrays(self.affinities.to_scipy().astype(np.float64))
-        kernel = output_kernel(self._engine.dof, positions.shape[1])
-        return _core.exact_kl(*arrays, positions, kernel, self._threads)
+        kernel = output_kernel(self._optimizer.engine.dof, positions.shape[1])
+        return _core.exact_kl(*arrays, positions, kernel, self._optimizer.threads)
 
     def optimize(
         self,
@@ -304,120 +281,18 @@ class Embedding:
             progress_bar("iterations", int(n_iter), "it", verbose) as move_to,
         ):
             start = self.n_iter
-            self._forget_restraint()
-            ended = self._run(
-                phase,
-                watch=Watch(tol=float(tol)),
-                fixed=held,
+            observers = Observers(
                 callbacks=checked_callbacks,
                 callback_every=int(callback_every),
                 log=bool(verbose),
                 progress=move_to and (lambda count: move_to(count - start)),
             )
+            self._optimizer.hold(held)
+            self._optimizer.forget_restraint()
+            ended = self._optimizer.run(phase, Watch(tol=float(tol)), observers)
             log_end(self.n_iter, ended or "n_iter")
-            self._log_restraint()
+            self._optimizer.log_restraint()
         return self
-
-    def _run(
-        self,
-        phase: Phase,
-        *,
-        watch: Watch | None = None,
-        fixed: npt.NDArray[np.uint8] | None = None,
-        callbacks: Sequence[Callback] = (),
-        callback_every: int = CHECK_EVERY,
-        keep: Callable[[], None] | None = None,
-        keep_every: int = CHECK_EVERY,
-        log: bool = False,
-        progress: Callable[[int], None] | None = None,
-    ) -> str:
-        """Run a phase; returns why it ended before its time, or nothing.
-
-        `keep` is called every `keep_every` iterations if it goes on.
-        """
-        optimizer = self._optimizer
-        optimizer.hold(fixed)
-        log_every = CHECK_EVERY if log else 0
-        callback_every = callback_every if callbacks else 0
-        look_every = phase.look_every if watch else 0
-        keep_every = keep_every if keep else 0
-        reason = ""
-        if watch:
-            watch.nothing = optimizer.kl_of_one_place
-
-        def on_report(iteration: int, kl: float, gradient_norm: float) -> bool:
-            nonlocal reason
-
-            def due(every: int) -> bool:
-                return every > 0 and (iteration + 1) % every == 0
-
-            if due(log_every):
-                logger.info(
-                    "%s, iteration %d: KL divergence %.4f, gradient norm %.3g",
-                    phase.name,
-                    iteration + 1,
-                    kl,
-                    gradient_norm,
-                )
-            if due(callback_every):
-                # Each one is called, whatever the others say, with a copy of its own.
-                answers = [callback(iteration, kl, optimizer.points) for callback in callbacks]
-                reason = "callback" if any(answers) else ""
-            if watch and due(look_every):
-                reason = reason or watch.reason_to_end(iteration, kl, gradient_norm)
-            if keep and due(keep_every) and not reason:
-                keep()
-            return bool(reason)
-
-        finished = run_phase(
-            optimizer,
-            phase,
-            self._threads,
-            report_every=[n for n in (log_every, callback_every, look_every, keep_every) if n],
-            observer=on_report,
-            progress=progress,
-        )
-        return "" if finished else reason
-
-    def _release_affinities(self) -> None:
-        """Forget the affinities, which are as large as the optimiser's own form of them.
-
-        What needs them can then no longer be asked: the exact KL divergence, a copy or a file.
-        """
-        del self.affinities
-
-    def _rest(self) -> None:
-        """Forget momentum and gains."""
-        self._optimizer.reset_momentum()
-
-    def _disorder(self) -> float:
-        """Tell how far apart neighbours are: 0 in one place, about 1 where all is at random."""
-        return float(self._optimizer.disorder(self._threads))
-
-    def _forget_restraint(self) -> None:
-        """Begin to note anew what `_log_restraint` tells of."""
-        self._optimizer.forget_restraint()
-
-    def _log_restraint(self) -> None:
-        """Log what kept the descent from swinging or flying apart, if anything did."""
-        seen = self._optimizer.restraint
-        if seen["lowered_rate"] > 0:
-            logger.info(
-                "learning rate lowered to n_samples / exaggeration, at most %.4g: no map follows "
-                "longer steps",
-                seen["lowered_rate"],
-            )
-        per_point = seen["turned"] / self._optimizer.rows
-        n_iter = seen["iterations"]
-        often = seen["braked"] > OFTEN_BRAKED * n_iter or per_point > OFTEN_TURNED * n_iter
-        if often and n_iter >= FEWEST_ITERATIONS:
-            logger.info(
-                "steps too large: less momentum in %d of %d iterations, shorter steps %.3g times a "
-                "point",
-                seen["braked"],
-                n_iter,
-                per_point,
-            )
 
     def transform(self, indices: npt.ArrayLike, distances: npt.ArrayLike) -> npt.NDArray[Any]:
         """Place new samples, given their neighbours, into the present layout, which stays.
@@ -444,7 +319,9 @@ class Embedding:
         (1, 2)
         """
         neighbors = check_neighbors_in_map(indices, distances, self.affinities.n_samples)
-        return place_new_points(self.positions, *neighbors, self._engine, self._threads)
+        return place_new_points(
+            self.positions, *neighbors, self._optimizer.engine, self._optimizer.threads
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the embedding, its affinities and the optimiser's state to a file.
@@ -467,7 +344,7 @@ class Embedding:
         ...     Embedding.load(Path(folder) / "map.npz")
         Embedding(n_samples=3, n_components=2, n_iter=20)
         """
-        write_archive(path, ARCHIVE_KIND, *self._to_archive())
+        write_archive(path, ARCHIVE_KIND, *settings_and_arrays(self.affinities, self._optimizer))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> "Embedding":
@@ -488,33 +365,20 @@ class Embedding:
         threads = effective_threads(n_jobs)
         contents = read_archive(path, ARCHIVE_KIND)
         with incomplete(path):
-            return cls._from_archive(contents, threads)
-
-    def _to_archive(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return what JSON can hold, and the arrays."""
-        scalars, state = split_state(self._optimizer.state())
-        affinities, described = self.affinities._to_arrays()
-        settings = {"embedding": asdict(self._engine), "state": scalars, "affinities": described}
-        return settings, {**state, **affinities}
-
-    @classmethod
-    def _from_archive(cls, contents: Contents, threads: int) -> "Embedding":
-        affinities = Affinities._from_archive(contents.part("affinities"), threads)
-        state = read_state(contents.part("state"), affinities.n_samples, affinities.dtype)
-        engine = read_engine(contents, state["points"].shape[1])
-        return cls._restored(affinities, engine, state, threads)
+            return cls._of(*read_optimizer(contents, threads))
 
     @classmethod
     def _restored(
-        cls,
-        affinities: Affinities,
-        engine: Engine,
-        state: dict[str, Any],
-        threads: int,
+        cls, affinities: Affinities, engine: Engine, state: OptimizerState, threads: int
     ) -> "Embedding":
-        embedding = cls._of(affinities, state["points"], engine, threads)
-        embedding._optimizer.restore(state)
-        return embedding
+        optimizer = Optimizer(form_of(affinities), state["points"], engine, threads)
+        optimizer.restore(state)
+        return cls._of(affinities, optimizer)
+
+    def _parts(self) -> tuple[Affinities, Engine, OptimizerState, int]:
+        """Return what `_restored` takes."""
+        optimizer = self._optimizer
+        return self.affinities, optimizer.engine, optimizer.state(), optimizer.threads
 
     def copy(self) -> "Embedding":
         """Return an independent embedding in the same state; they share the affinities.
@@ -532,28 +396,15 @@ class Embedding:
         >>> embedding.copy().optimize(10).n_iter, embedding.n_iter
         (10, 0)
         """
-        return self._restored(self.affinities, self._engine, self._optimizer.state(), self._threads)
+        return self._restored(*self._parts())
 
     __copy__ = copy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = self._optimizer.state()
-        return type(self)._restored, (self.affinities, self._engine, state, self._threads)
+        return type(self)._restored, self._parts()
 
     def __repr__(self) -> str:
-        n_samples, n_components = self._optimizer.points.shape
+        n_samples, n_components = self.positions.shape
         return (
             f"Embedding(n_samples={n_samples}, n_components={n_components}, n_iter={self.n_iter})"
         )
-
-
-def read_engine(contents: Contents, n_components: int) -> Engine:
-    """Take from a file how forces are computed; ValueError if that cannot be."""
-    given = contents.part("embedding").settings
-    engine_of = {**given, "n_components": n_components, "n_jobs": None}
-    validate_parameter_constraints(ENGINE_CONSTRAINTS, engine_of, caller_name="Embedding")
-    missing = {"method", "angle", "force_error", "dof"} - set(given)
-    if missing:
-        raise ValueError(f"it has no {sorted(missing)[0]}")
-    check_method(given["method"], n_components)
-    return Engine.of(given)

@@ -1,13 +1,12 @@
-"""Several embeddings through their schedules at once, tied where they share points."""
+"""Several maps through their schedules at once, tied where they share points."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from acctsne.embedding.embedding import Embedding
 from acctsne.embedding.ties import Ties
-from acctsne.optimize.optimizer import run_phase
+from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import LOOK_EVERY, Phase
 from acctsne.optimize.stopping import Watch, log_end
 
@@ -19,14 +18,14 @@ EARLY_STRENGTH = 1.0
 
 @dataclass
 class JointDescent:
-    """Embeddings that take every iteration together.
+    """Maps that take every iteration together.
 
     Each is drawn to where its partners were before the iteration, so that the order in which they
     move does not show.
     """
 
-    embeddings: Sequence[Embedding]
-    schedules: Sequence[Sequence[Phase]]  # one an embedding, all of the same length in iterations
+    optimizers: Sequence[Optimizer]
+    schedules: Sequence[Sequence[Phase]]  # one a map, all of the same length in iterations
     ties: Ties
     strength: float
 
@@ -36,24 +35,23 @@ class JointDescent:
         Returns how many iterations it took.
         """
         end = max(phase.end for phase in self.schedules[0])
-        watches: list[Watch | None] = [None for _ in self.embeddings]
+        watches = [replace(rules, nothing=one.kl_of_one_place) for one in self.optimizers]
         for iteration in range(end):
-            phases = [self._phase(at, iteration) for at in range(len(self.embeddings))]
+            phases = [self._phase(at, iteration) for at in range(len(self.optimizers))]
             if self.strength > 0:
                 self._tether(iteration)
-            for embedding, phase in zip(self.embeddings, phases, strict=True):
-                run_phase(embedding._optimizer, phase, embedding._threads, most=1)
+            for optimizer, phase in zip(self.optimizers, phases, strict=True):
+                optimizer.step(phase)
             if progress is not None:
                 progress(iteration + 1)
             if not all(phase.look_every for phase in phases) or (iteration + 1) % LOOK_EVERY:
                 continue
-            kls = [embedding.kl() for embedding in self.embeddings]
-            done = []
-            for at, (embedding, kl) in enumerate(zip(self.embeddings, kls, strict=True)):
-                watch = watches[at] or replace(rules, nothing=embedding._optimizer.kl_of_one_place)
-                done.append(bool(watch.reason_to_end(iteration, kl, np.inf)))
-                watches[at] = watch
-            if all(done):
+            # Every watch looks, whatever the others say.
+            reasons = [
+                watch.reason_to_end(iteration, optimizer.kl(), np.inf)
+                for watch, optimizer in zip(watches, self.optimizers, strict=True)
+            ]
+            if all(reasons):
                 log_end(iteration + 1, "KL divergences hardly fall")
                 return iteration + 1
         log_end(end, "max_iter")
@@ -70,10 +68,10 @@ class JointDescent:
 
     def _tether(self, iteration: int) -> None:
         strength = self._strength(iteration)
-        layouts = [embedding.positions for embedding in self.embeddings]
+        layouts = [optimizer.positions for optimizer in self.optimizers]
         targets = self.ties.targets(layouts)
-        for embedding, target, count in zip(
-            self.embeddings, targets, self.ties.partners, strict=True
+        for optimizer, target, count in zip(
+            self.optimizers, targets, self.ties.partners, strict=True
         ):
             weights = (strength * count).astype(target.dtype)
-            embedding._optimizer.tether(target, weights)
+            optimizer.tether(target, weights)

@@ -7,9 +7,7 @@
 4. Place each other point at the mean of its placed neighbours, weighted by affinity; those that
    have none wait for the next round.
 
-The map's large structure is then there before the first iteration. On 300 000 points in clusters of
-clusters, 250 + 200 iterations led to the KL divergence that principal components lead to, 0.3 %
-below that of a random start; so does the spectral layout, with several times the work.
+The map's large structure is then there before the first iteration.
 """
 
 import numpy as np
@@ -20,7 +18,8 @@ from acctsne.affinities.affinities import csr_arrays
 from acctsne.affinities.forms import Matrix
 from acctsne.forces.engine import Engine
 from acctsne.init.spectral_layout import spectral_coordinates
-from acctsne.optimize.optimizer import make_optimizer, run_phase
+from acctsne.optimize.descent import Descent
+from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import Schedule
 from acctsne.runtime.progress import logger
 
@@ -67,15 +66,16 @@ def _two_steps(P: csr_matrix, sample: npt.NDArray[np.intp]) -> csr_matrix:
 
 def _embedded(P: csr_matrix, n_components: int, threads: int) -> npt.NDArray[np.float64]:
     start = spectral_coordinates(P, n_components)
-    optimizer = make_optimizer(
-        Matrix(*csr_arrays(P.astype(np.float32))),
-        np.ascontiguousarray(SAMPLE_STD * start, dtype=np.float32),
-        Engine(),
-        threads,
+    descent = Descent(
+        Optimizer(
+            Matrix(*csr_arrays(P.astype(np.float32))),
+            np.ascontiguousarray(SAMPLE_STD * start, dtype=np.float32),
+            Engine(),
+            threads,
+        )
     )
-    for phase in Schedule(max_iter=ITERATIONS).phases(P.shape[0]):
-        run_phase(optimizer, phase, threads)
-    return np.asarray(optimizer.points, dtype=np.float64)
+    descent.run(Schedule(max_iter=ITERATIONS).phases(P.shape[0]))
+    return np.asarray(descent.optimizer.positions, dtype=np.float64)
 
 
 def _placed(

@@ -23,12 +23,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 
-from acctsne.affinities.affinities import Affinities
-from acctsne.embedding.embedding import Embedding
+from acctsne.affinities.affinities import Affinities, form_of
 from acctsne.files.replacing import DataError, replacing
-from acctsne.forces.engine import MAX_COMPONENTS
+from acctsne.forces.engine import MAX_COMPONENTS, Engine
+from acctsne.init.layouts import layout_from_affinities
+from acctsne.optimize.optimizer import Observers, Optimizer
 from acctsne.optimize.schedule import Phase, Ramp
 from acctsne.runtime.threads import effective_threads
 
@@ -144,29 +145,28 @@ def run(request: Request, threads: int) -> Result:
     _say_what_is_ignored(request)
     settings = request.settings
     n, dimensions, iterations = (int(settings[key]) for key in ("n", "no_dims", "max_iter"))
-    embedding = Embedding(
-        _affinities(request, threads),
-        "random" if request.init is None else request.init,
-        n_components=dimensions,
-        method=_method(settings),
-        angle=settings["theta"],  # more accurate than FIt-SNE's, which compares half as wide a cell
-        dof=settings["df"],
-        n_jobs=threads,
-        random_state=settings["seed"] if settings["seed"] >= 0 else None,
-    )
+    P = _affinities(request, threads)
+    init = "random" if request.init is None else request.init
+    random = check_random_state(settings["seed"] if settings["seed"] >= 0 else None)
+    layout = layout_from_affinities(init, P, dimensions, random, threads)
+    # More accurate at the same angle than FIt-SNE, which compares half as wide a cell.
+    engine = Engine(_method(settings), angle=settings["theta"], dof=settings["df"])
+    optimizer = Optimizer(form_of(P), layout, engine, threads)
     costs = np.zeros(iterations)
 
     def keep_cost(iteration: int, kl: float, positions: npt.NDArray[Any]) -> None:
         costs[iteration] = kl
         note(f"iteration {iteration + 1}, cost {kl:.4f}")
 
+    observers = Observers([keep_cost], COST_EVERY)
     for phase in schedule(settings):  # FIt-SNE does not stop early
-        embedding._run(phase, callbacks=[keep_cost], callback_every=COST_EVERY)
-    costs[-1] = embedding.kl()
-    if not (np.isfinite(embedding.positions).all() and isfinite(costs[-1])):
+        optimizer.run(phase, observers=observers)
+    costs[-1] = optimizer.kl()
+    positions = optimizer.positions
+    if not (np.isfinite(positions).all() and isfinite(costs[-1])):
         raise DataError("the result is not finite; try a smaller learning rate")
     note(f"{n} points, {dimensions} dimensions, KL divergence {costs[-1]:.4f}")
-    return Result(embedding.positions, costs)
+    return Result(positions, costs)
 
 
 def schedule(settings: dict[str, Any]) -> Iterator[Phase]:

@@ -1,52 +1,200 @@
-"""The native optimiser of one layout, and how a phase of the schedule is run on it."""
+"""The optimiser of one layout: the native one, and how phases of the schedule are run on it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
-from acctsne.affinities.forms import Conditional, Matrix
+from acctsne.affinities.forms import Conditional, Matrix, field_values
 from acctsne.forces.engine import Engine
-from acctsne.optimize.schedule import Phase
+from acctsne.optimize.schedule import CHECK_EVERY, Phase
+from acctsne.optimize.state import OptimizerState
+from acctsne.optimize.stopping import Watch
 from acctsne.runtime.communicator import Communicator
+from acctsne.runtime.progress import logger
 
-# Called with iteration, KL divergence and gradient norm; True ends the phase.
-Observer = Callable[[int, float, float], bool]
+Callback = Callable[[int, float, npt.NDArray[Any]], bool | None]
+
+# How often momentum may be lowered, and the steps of a mean point be shortened, in one iteration
+# before the log tells of it: hardly a map goes without (benchmarks/restraint.py, docs/tuning.md).
+OFTEN_BRAKED = 1 / 3
+OFTEN_TURNED = 1 / 16
+
+# In fewer iterations than this, often means nothing.
+FEWEST_ITERATIONS = 50
 
 
-def make_optimizer(
-    P: Conditional | Matrix,
-    layout: npt.NDArray[Any],
-    engine: Engine,
-    threads: int,
-    processes: Communicator | None = None,
-) -> Any:
-    """Make the native optimiser of a layout of P's precision.
+@dataclass(frozen=True)
+class Observers:
+    """Whoever is told while a phase runs, and how often: every so many iterations."""
 
-    Of several processes each gives its own rows of P, and all of the layout.
+    callbacks: Sequence[Callback] = ()  # one that returns True ends the phase
+    callback_every: int = CHECK_EVERY
+    keep: Callable[[], None] | None = None  # not called where the phase ends
+    keep_every: int = CHECK_EVERY
+    log: bool = False
+    progress: Callable[[int], None] | None = None  # of the iterations done so far, now and then
+
+
+NOBODY = Observers()
+
+
+class Optimizer:
+    """A layout that is being optimised, with all that this needs but the schedule.
+
+    P is read once and not kept. Of several processes each gives its own rows of P, and all of the
+    layout, which is of P's precision.
     """
-    kind: Any = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
-    others = () if processes is None else (processes,)
-    return kind(*P._fields(), layout, engine.native(layout.shape[1]), *others, threads)
 
+    def __init__(
+        self,
+        P: Conditional | Matrix,
+        layout: npt.NDArray[Any],
+        engine: Engine,
+        threads: int,
+        processes: Communicator | None = None,
+    ) -> None:
+        self.engine = engine
+        self.threads = threads
+        kind: Any = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
+        others = () if processes is None else (processes,)
+        self._native: _core.Optimizer32 | _core.Optimizer64 = kind(
+            *field_values(P), layout, engine.native(layout.shape[1]), *others, threads
+        )
 
-def run_phase(
-    optimizer: Any,
-    phase: Phase,
-    threads: int,
-    *,
-    report_every: Sequence[int] = (),
-    observer: Observer | None = None,
-    progress: Callable[[int], None] | None = None,
-    most: int | None = None,
-) -> bool:
-    """Go on to the end of a phase, or by `most` iterations; returns whether it came so far."""
-    remaining = max(phase.end - optimizer.iterations, 0)
-    iterations = remaining if most is None else min(most, remaining)
-    native = phase.native(
-        iterations, optimizer.iterations, report_every, left=remaining - iterations
-    )
-    finished: bool = optimizer.run(native, observer, progress, threads)
-    return finished
+    @property
+    def positions(self) -> npt.NDArray[Any]:
+        """The present layout: a copy, one row a sample."""
+        return self._native.points
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations done so far."""
+        return self._native.iterations
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds by step, and iterations by method."""
+        by_method = self._native.iterations_by_method
+        return {
+            **self._native.seconds,
+            **{f"iterations_{method}": count for method, count in by_method.items()},
+        }
+
+    def kl(self) -> float:
+        """Compute the KL divergence of the present layout, with the method's own Z."""
+        return self._native.kl_divergence(self.threads)
+
+    @property
+    def kl_of_one_place(self) -> float:
+        """The KL divergence of a map with all points in one place, which says nothing."""
+        return self._native.kl_of_one_place
+
+    def disorder(self) -> float:
+        """Tell how far apart neighbours are: 0 in one place, about 1 where all is at random."""
+        return self._native.disorder(self.threads)
+
+    def state(self) -> OptimizerState:
+        """Return all that is needed to go on later."""
+        return self._native.state()
+
+    def restore(self, state: OptimizerState) -> None:
+        """Go on from the state of an optimiser of the same P."""
+        self._native.restore(state)
+
+    def rest(self) -> None:
+        """Forget momentum and gains."""
+        self._native.reset_momentum()
+
+    def hold(self, fixed: npt.NDArray[np.uint8] | None) -> None:
+        """Hold the points where `fixed` is not 0, and let go of all others."""
+        self._native.hold(fixed)
+
+    def tether(self, targets: npt.NDArray[Any], weights: npt.NDArray[Any]) -> None:
+        """Draw every point to a target of its own, with so much weight."""
+        self._native.tether(targets, weights)
+
+    def step(self, phase: Phase) -> None:
+        """Do one iteration of a phase."""
+        left = max(phase.end - self.n_iter - 1, 0)
+        self._native.run(phase.native(1, self.n_iter, left=left), None, None, self.threads)
+
+    def run(self, phase: Phase, watch: Watch | None = None, observers: Observers = NOBODY) -> str:
+        """Go on to the end of a phase; returns why it ended before, or nothing."""
+        log_every = CHECK_EVERY if observers.log else 0
+        callback_every = observers.callback_every if observers.callbacks else 0
+        look_every = phase.look_every if watch else 0
+        keep_every = observers.keep_every if observers.keep else 0
+        reason = ""
+        if watch:
+            watch.nothing = self.kl_of_one_place
+
+        def on_report(iteration: int, kl: float, gradient_norm: float) -> bool:
+            nonlocal reason
+
+            def due(every: int) -> bool:
+                return every > 0 and (iteration + 1) % every == 0
+
+            if due(log_every):
+                logger.info(
+                    "%s, iteration %d: KL divergence %.4f, gradient norm %.3g",
+                    phase.name,
+                    iteration + 1,
+                    kl,
+                    gradient_norm,
+                )
+            if due(callback_every):
+                # Each one is called, whatever the others say, with a copy of its own.
+                answers = [one(iteration, kl, self.positions) for one in observers.callbacks]
+                reason = "callback" if any(answers) else ""
+            if watch and due(look_every):
+                reason = reason or watch.reason_to_end(iteration, kl, gradient_norm)
+            if observers.keep and due(keep_every) and not reason:
+                observers.keep()
+            return bool(reason)
+
+        native = phase.native(
+            max(phase.end - self.n_iter, 0),
+            self.n_iter,
+            report_every=[n for n in (log_every, callback_every, look_every, keep_every) if n],
+        )
+        finished = self._native.run(native, on_report, observers.progress, self.threads)
+        return "" if finished else reason
+
+    @property
+    def restraint(self) -> dict[str, float]:
+        """What kept the descent from swinging or flying apart since it was last forgotten.
+
+        In so many "iterations": those in which momentum was lowered, "braked"; how often the steps
+        of a mean point were shortened, "turned"; and the largest learning rate that was used in
+        place of a larger one, "lowered_rate", 0 if none was.
+        """
+        seen = self._native.restraint
+        return {**seen, "turned": seen["turned"] / self._native.rows}
+
+    def forget_restraint(self) -> None:
+        """Begin to count anew."""
+        self._native.forget_restraint()
+
+    def log_restraint(self) -> None:
+        """Log what restrained the descent, if it was worth a line."""
+        seen = self.restraint
+        if seen["lowered_rate"] > 0:
+            logger.info(
+                "learning rate lowered to n_samples / exaggeration, at most %.4g: no map follows "
+                "longer steps",
+                seen["lowered_rate"],
+            )
+        n_iter = seen["iterations"]
+        often = seen["braked"] > OFTEN_BRAKED * n_iter or seen["turned"] > OFTEN_TURNED * n_iter
+        if often and n_iter >= FEWEST_ITERATIONS:
+            logger.info(
+                "steps too large: less momentum in %d of %d iterations, shorter steps %.3g times a "
+                "point",
+                seen["braked"],
+                n_iter,
+                seen["turned"],
+            )

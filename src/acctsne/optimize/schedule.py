@@ -4,8 +4,8 @@ Learning rates are in scikit-learn's unit, in which the gradient carries its fac
 quarter of those of openTSNE and FIt-SNE for the same step.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from math import inf
 from typing import Any, Literal, NamedTuple
 
@@ -36,7 +36,7 @@ FADE = 50
 FADE_OF_TANGLED = 100
 
 # A start is tangled if neighbours are this far apart in it, as a part of what they would be at
-# random (Embedding._disorder; docs/tuning.md has figures).
+# random (Optimizer.disorder; docs/tuning.md has figures).
 TANGLED = 0.7
 
 # Iterations of scikit-learn's early exaggeration.
@@ -108,6 +108,12 @@ class Schedule:
     max_step: float | Literal["auto"] = "auto"
     late_exaggeration: float = 1.0
     late_exaggeration_start: int | None = None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> "Schedule":
+        """Take from checked parameters of an estimator what concerns the descent."""
+        names = [field.name for field in fields(cls) if field.name != "kind"]
+        return cls(kind=parameters["schedule"], **{name: parameters[name] for name in names})
 
     def phases(self, n_samples: int, tangled: bool = False) -> list[Phase]:
         """Lay out the phases of a descent of so many samples from a start that may be tangled."""

@@ -1,11 +1,27 @@
 """The state of an optimisation as plain arrays and numbers, and whether it can be gone on from."""
 
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from acctsne.files.archive import Contents
+
+
+class OptimizerState(TypedDict):
+    """What the native optimiser goes on from, with the rows of all samples."""
+
+    points: npt.NDArray[Any]
+    updates: npt.NDArray[Any]  # the last step of each point
+    gains: npt.NDArray[Any]
+    kept: npt.NDArray[Any]  # positions that repulsion still depends on; empty if none
+    mean: npt.NDArray[Any]
+    order: npt.NDArray[np.int32]  # how points are numbered at present
+    iterations: int
+    relabelled_at: int
+    friction: float
+    work: float
+
 
 # What the native optimiser's state has besides arrays.
 SCALARS = ("iterations", "relabelled_at", "friction", "work")
@@ -14,13 +30,16 @@ SCALARS = ("iterations", "relabelled_at", "friction", "work")
 ROW_ARRAYS = ("points", "updates", "gains", "kept", "order")
 
 
-def split_state(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def split_state(state: OptimizerState) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Separate the numbers of a native state from its arrays."""
-    arrays = {name: value for name, value in state.items() if name not in SCALARS}
-    return {name: state[name] for name in SCALARS}, arrays
+    numbers: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
+    for name, value in state.items():
+        (numbers if name in SCALARS else arrays)[name] = value
+    return numbers, arrays
 
 
-def read_state(contents: Contents, n_samples: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+def read_state(contents: Contents, n_samples: int, dtype: np.dtype[Any]) -> OptimizerState:
     """Check a state from a file against the affinities it belongs to; ValueError if it is wrong."""
     kind = dtype.str[1:]
     points = contents.array("points", kind, 2)
@@ -49,4 +68,4 @@ def read_state(contents: Contents, n_samples: int, dtype: np.dtype[Any]) -> dict
         state[name] = float(contents.setting(name, float, int))
         if not np.isfinite(state[name]):
             raise ValueError(f"{name} is {state[name]}")
-    return state
+    return cast(OptimizerState, state)
