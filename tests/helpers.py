@@ -1,5 +1,10 @@
 """What several test files share: plain definitions to compare with, and ways to start."""
 
+import os
+import pty
+import subprocess
+import sys
+import termios
 from typing import Any
 
 import numpy as np
@@ -122,3 +127,27 @@ def assert_same_bits(one: Embedding, other: Embedding) -> None:
     assert one.n_iter == other.n_iter
     np.testing.assert_array_equal(one.positions, other.positions)
     assert one.kl() == other.kl()
+
+
+# What a user sees
+
+
+def on_a_terminal(program: str, *arguments: str, size: tuple[int, int] = (24, 80)) -> str:
+    """Run a program whose stderr is a terminal; return what was written on it."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, size)
+    command = [sys.executable, "-c", program, *arguments]
+    with subprocess.Popen(command, stderr=theirs) as running:
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                read = os.read(ours, 4096)
+            except OSError:  # how a terminal ends on Linux
+                break
+            if not read:
+                break
+            written += read
+    os.close(ours)
+    assert running.returncode == 0
+    return written.decode()

@@ -270,6 +270,7 @@ def test_failures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("holed.csv").write_text("a,b\n1,2\n3,\n")
     np.save("short.npy", np.zeros(7))
     np.save("few.npy", np.eye(20))
+    Path("holes.csv").write_text("a,b\nnan,2\n" + "1,2\n" * 149)
     Path("words.csv").write_text("a,b,c\n1,x,y\n3,x,z\n")
     for arguments, said in [
         (["absent.npy"], "absent.npy: no such file"),
@@ -476,6 +477,107 @@ def test_score_by_point(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert float(rows[3].split(",")[0]) == pytest.approx(expected.kept[3, 0])
     assert len(rows) == 150
     assert "cannot write '.png'" in failure(capsys, *arguments, "--by-point", "points.png")
+
+
+def test_score_in_other_terms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X = np.load("data.npy")
+    Y = X[:, 20:22] + np.random.default_rng(0).normal(size=(150, 2))
+    np.save("map.npy", Y)
+    arguments = ["score", "data.npy", "map.npy", "--json", "--quiet"]
+    terms = ["--metric", "cosine", "--dof", "0.5", "--perplexity", "auto", "--neighbors", "7"]
+    assert main([*arguments, *terms, "--by-point", "points.csv"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "acctsne: wrote points.csv\n"
+    how: dict[str, Any] = {"metric": "cosine", "dof": 0.5, "perplexity": "auto"}
+    found = quality.report(X, Y, n_neighbors=7, **how)
+    assert json.loads(printed.out) == pytest.approx(
+        {
+            "exact KL divergence": quality.exact_kl(X, Y, **how),
+            "force error, auto": quality.force_error(Y, "auto", dof=0.5),
+            "7-neighbour preservation": quality.neighbor_preservation(X, Y, 7, metric="cosine"),
+            **found.means,
+        },
+        abs=1e-5,
+    )
+    assert Path("points.csv").read_text().startswith("kept_7,trustworthiness_7,")
+
+
+def test_errors_of_score_name_the_flag(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save("map.npy", np.load("data.npy")[:, 20:22])
+
+    def never(*_: Any, **__: Any) -> float:
+        raise AssertionError("computed before all is checked")
+
+    monkeypatch.setattr(quality, "exact_kl", never)
+    monkeypatch.setattr(quality, "force_error", never)
+    by_point = ["--by-point", "points.csv"]
+    for flags, said in [
+        (["--neighbors", "75", *by_point], "--neighbors: n_neighbors must be between 1 and half"),
+        (["--perplexity", "150", *by_point], "--perplexity: perplexity must be between 0 and n_s"),
+        (["--perplexity", "few", *by_point], "--perplexity: perplexity must be a number, 'auto'"),
+        (["--metric", "hamming", *by_point], "--metric: metric must be one of euclidean"),
+        (["--by-point", "points.png"], "--by-point: points.png: cannot write '.png'"),
+        (["--by-point", "no/points.csv"], "--by-point: no/points.csv: no such folder"),
+        (["--columns", "a"], "only tables have columns to choose"),
+    ]:
+        assert said in failure(capsys, "score", "data.npy", "map.npy", *flags)
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    for flags, said in [
+        (["--dof", "none"], "--dof: The 'dof' parameter"),
+        (["--method", "magic"], "--method: method must be one of"),
+        (["--neighbors", "150"], "--neighbors: n_neighbors must be between 1 and n_samples - 1"),
+        (["--threads", "0"], "--threads: "),
+    ]:
+        assert said in failure(capsys, "score", "data.npy", "map.npy", *flags)
+
+
+def test_what_is_known_of_points_can_be_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X = np.load("data.npy")
+    np.save("map.npy", X[:, 20:22])
+    assert main(["score", "data.npy", "map.npy", "--by-point", "points.csv"]) == 0
+    columns = quality.report(X, X[:, 20:22]).columns()
+    # Stretch is missing where all nearest neighbours are in the same place.
+    with pytest.MonkeyPatch.context() as patched:
+        drawn: list[Any] = []
+        patched.setattr("acctsne.cli.plot.draw", lambda Y, path, **how: drawn.append(how["values"]))
+        for name in ("kept_10", "stretch"):
+            assert main(["plot", "map.npy", "-o", "a.png", "--values", f"points.csv:{name}"]) == 0
+            np.testing.assert_allclose(drawn.pop(), columns[name], rtol=1e-8)
+    assert main(["plot", "map.npy", "-o", "a.png", "--values", "points.csv:kl"]) == 0
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    view = ["view", "map.npy", "-o", "page.html", "--no-browser"]
+    assert main([*view, "--hover", "points.csv"]) == 0
+    about = json.loads(re.findall(r'id="about">(.*?)</script>', Path("page.html").read_text())[0])
+    assert [column["name"] for column in about["columns"]] == list(columns)
+    assert about["columns"][list(columns).index("kl")]["kind"] == "number"
+    assert main(["view", "map.npy", *view[1:], "--hover", "points.csv"]) == 0  # two maps, same rows
+    Path("few.csv").write_text("a\n1\n")
+    Path("holes.csv").write_text("a,b\nnan,2\n" + "1,2\n" * 149)
+    Path("words.csv").write_text("a,b\n" + "x,1\n" * 150)
+    np.save("few.npy", X[:20, :2])
+    capsys.readouterr()
+    plot = ["plot", "map.npy", "-o", "a.png", "--values"]
+    for command, said in [
+        ([*plot, "points.csv"], "--values: points.csv: 13 columns; choose one, as points.csv:kept"),
+        ([*plot, "holes.csv"], "--values: holes.csv: 2 columns; choose one, as holes.csv:a"),
+        ([*plot, "points.csv:no"], "--values: points.csv: no column 'no'; there are kept_10, "),
+        ([*plot, "few.csv:a"], "--values: few.csv: 1 rows for 150 points"),
+        ([*plot, "words.csv:a"], "--values: words.csv: column 'a' holds text"),
+        ([*plot, "absent.csv:a"], "--values: absent.csv: no such file"),
+        ([*plot, "data.npy:a"], "--values: data.npy: no table of named columns"),
+        ([*view, "--hover", "few.csv"], "--hover: few.csv: 1 rows for 150 points"),
+        ([*view, "--hover", "few.csv", "few.csv"], "--hover: 2 tables for 1 maps; give one"),
+        ([*view, "--labels", "kind"], "--labels: map.npy: holds no labels"),
+        (["plot", "map.npy", "-o", "a.png", "--labels", "kind"], "--labels: map.npy: holds no"),
+        ([*view, "--ids", "few.csv"], "--ids: "),
+        (["view", "map.npy", "few.npy", *view[2:]], "--ids: maps have [150, 20] points"),
+    ]:
+        assert said in failure(capsys, *command), command
 
 
 def test_info(capsys: pytest.CaptureFixture[str]) -> None:

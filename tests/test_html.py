@@ -178,8 +178,8 @@ def test_dates_are_shown_as_such(tmp_path: Path, kind: Any) -> None:
 
 
 def test_missing_numbers_of_numpy(tmp_path: Path) -> None:
-    single = np.float32([np.nan, 1.5] * 20)
-    page, about = written(tmp_path, hover={"array": single, "list": list(single)})
+    single = np.array([np.nan, 1.5] * 20, dtype=np.float32)
+    _, about = written(tmp_path, hover={"array": single, "list": list(single)})
     assert [column["texts"] for column in about["columns"]] == [["", "1.5"]] * 2
     assert [column["kind"] for column in about["columns"]] == ["category"] * 2
 

@@ -232,7 +232,7 @@ def test_unknown_format(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"\.png, \.pdf or \.svg; got '.*map\.bmp'"):
         plot.save(MAP, tmp_path / "map.bmp")
     for maps in (MAP, [MAP, MAP]):
-        with pytest.raises(TypeError, match="save draws into a figure of its own.* use scatter"):
+        with pytest.raises(TypeError, match=r"save draws into a figure of its own.* use scatter"):
             plot.save(maps, tmp_path / "map.png", ax=plt.gca())
     assert not list(tmp_path.iterdir())
 

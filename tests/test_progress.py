@@ -1,14 +1,15 @@
 """What a user sees while a fit runs: something from the first stage on, and nothing left behind."""
 
-import os
-import pty
 import subprocess
 import sys
-import termios
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from helpers import on_a_terminal
 
 FIT = """
 import numpy as np
@@ -18,26 +19,6 @@ TSNE(max_iter=250, metric={metric!r}, verbose={verbose}).fit(X)
 """
 STAGES = ["checking the data", "neighbors", "affinities", "initial layout", "optimiser"]
 STAGES.append("iterations")
-
-
-def on_a_terminal(program: str) -> str:
-    """Run a program whose stderr is a terminal; return what was written on it."""
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
-    with subprocess.Popen([sys.executable, "-c", program], stderr=theirs) as running:
-        os.close(theirs)
-        written = b""
-        while True:
-            try:
-                read = os.read(ours, 4096)
-            except OSError:  # how a terminal ends on Linux
-                break
-            if not read:
-                break
-            written += read
-    os.close(ours)
-    assert running.returncode == 0
-    return written.decode()
 
 
 # The second one is searched by scikit-learn, which counts nothing.
@@ -50,6 +31,34 @@ def test_every_stage_is_seen_on_a_terminal(metric: str) -> None:
     left = [line.split("\r")[-1] for line in written.split("\r\n")]
     assert not any(line.startswith(tuple(STAGES)) for line in left)
     assert any("[acctsne] KL divergence" in line for line in left)
+
+
+def test_terminals_that_do_not_know_their_size() -> None:
+    written = on_a_terminal(FIT.format(metric="euclidean", verbose=1), size=(0, 0))
+    assert all(f"{stage}: " in written for stage in STAGES)
+
+
+def test_commands_are_seen_from_the_first_second(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    np.save(tmp_path / "x.npy", X)
+    run = f"""
+import os, sys
+from acctsne.cli.main import main
+os.chdir({str(tmp_path)!r})
+sys.stdout = open(os.devnull, "w")
+assert main(sys.argv[1:]) == 0
+"""
+    embed = ["embed", "x.npy", "-o", "map.parquet", "--write-neighbors", "5", "--max-iter", "250"]
+    score = ["score", "x.npy", "map.parquet", "--by-point", "points.csv"]
+    written = on_a_terminal(run, *embed)
+    assert written.index("reading x.npy: ") < written.index("neighbors: ")
+    assert written.index("neighbors: ") < written.index("checking the data: ")
+    stages = ["reading x.npy", "force error", "exact KL divergence", "neighbours kept"]
+    written = on_a_terminal(run, *score)
+    places = [written.index(f"{stage}: ") for stage in [*stages, "ranks in the data"]]
+    assert places == sorted(places)
+    for command in (embed, score):
+        assert ": 00" not in on_a_terminal(run, *command, "--quiet")
 
 
 def test_nothing_is_seen_unless_asked_for() -> None:

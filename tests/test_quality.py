@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import mode
 from sklearn.neighbors import NearestNeighbors
 
-from acctsne import quality
+from acctsne import Affinities, quality
 from helpers import plain_kl
 
 Array = npt.NDArray[Any]
@@ -213,3 +213,36 @@ class TestBadInput:
     def test_n_jobs(self) -> None:
         with pytest.raises(ValueError, match="n_jobs == 0"):
             quality.exact_z(self.Y, n_jobs=0)
+
+
+def test_other_metrics_than_the_euclidean() -> None:
+    X = np.random.default_rng(3).normal(size=(200, 5))
+    unit = X / np.linalg.norm(X, axis=1)[:, None]
+    for judge in (quality.neighbor_preservation, quality.exact_kl):
+        with pytest.raises(ValueError, match=r"metric must be one of .*; got 'cityblock'"):
+            judge(X, X[:, :2], 10, metric="cityblock")
+    kept = quality.neighbor_preservation(X, X[:, :2], 10, metric="cosine")
+    assert kept == quality.neighbor_preservation(unit, X[:, :2], 10)
+    distances = cdist(X, X, "cosine")
+    order = distances.argsort(axis=1)[:, 1:32]
+    near = np.take_along_axis(distances, order, axis=1)
+    P = Affinities.from_neighbors(order, near, perplexity=10, dtype=np.float64)
+    exact = quality.exact_kl(None, X[:, :2], P=P)
+    found = quality.exact_kl(X, X[:, :2], 10, metric="cosine")
+    assert found == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [5.5, "10", None, True])
+def test_numbers_of_neighbours_are_whole(count: Any) -> None:
+    X = np.random.default_rng(3).normal(size=(50, 2))
+    with pytest.raises(TypeError, match=f"n_neighbors must be an integer; got {count!r}"):
+        quality.neighbor_preservation(X, X, count)
+    with pytest.raises(TypeError, match=f"n_neighbors must be an integer; got {count!r}"):
+        quality.label_agreement(X, np.array([None, *([1] * 49)]), count)
+
+
+@pytest.mark.parametrize("perplexity", ["10", "few", None, [5, 10]])
+def test_perplexities_that_are_none(perplexity: Any) -> None:
+    X = np.random.default_rng(3).normal(size=(50, 2))
+    with pytest.raises(TypeError, match="perplexity must be a number, 'auto' or 'multiscale'; got"):
+        quality.exact_kl(X, X, perplexity)

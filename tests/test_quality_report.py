@@ -14,7 +14,7 @@ from sklearn.manifold import trustworthiness
 
 from acctsne import Affinities, quality
 from acctsne.quality.report import Report
-from helpers import plain_kl
+from helpers import on_a_terminal, plain_kl
 
 Array = npt.NDArray[Any]
 
@@ -213,13 +213,40 @@ def test_sparse_data_and_any_array(data: Array, layout: Array, found: Report, ki
     np.testing.assert_array_equal(sparse.trustworthiness, found.trustworthiness)
 
 
-def test_sparse_data_that_would_be_large(
-    data: Array, layout: Array, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("metric", "counts"),
+    [
+        ("euclidean", True),  # whole numbers, of which many distances are equal
+        ("euclidean", False),
+        ("sqeuclidean", False),
+        ("cosine", False),
+        ("correlation", False),
+    ],
+)
+@pytest.mark.parametrize("n_references", [None, 120])
+def test_sparse_rows_are_judged_as_dense_ones(
+    metric: str, counts: bool, n_references: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    rng = np.random.default_rng(8)
+    # Not so sparse that rows have no column in common: their cosine is 0 in sparse rows, and
+    # differs from pair to pair by rounding in dense ones.
+    X = rng.poisson(0.4 if counts else 2, (400, 30)).astype(np.float64)
+    if not counts:
+        X *= rng.normal(size=X.shape)
+    X[50:60] = X[40:50]
+    if metric == "cosine":
+        X[[3, 70]] = 0
+    Y = X[:, :2] + rng.normal(size=(400, 2))
+    how: dict[str, Any] = {"n_neighbors": [5, 20], "perplexity": 10, "metric": metric}
+    dense = quality.report(X, Y, n_references=n_references, **how)
     monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_FACTOR", 0)
     monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_BYTES", 0)
-    with pytest.raises(ValueError, match=r"shape \(300, 6\).*dense rows.*TruncatedSVD"):
-        quality.report(coo_array(data), layout)
+    monkeypatch.setattr("acctsne.quality.sparse_ranks.BLOCK_POINTS", 64)
+    sparse = quality.report(coo_array(X), Y, n_references=n_references, **how)
+    for name, values in dense.columns().items():
+        found = sparse.columns()[name]
+        np.testing.assert_allclose(values, found, rtol=1e-8, atol=1e-8, err_msg=name)
+    assert sparse.means == pytest.approx(dense.means, rel=1e-8, abs=1e-8)
 
 
 def test_many_neighbours_call_for_more_references() -> None:
@@ -258,14 +285,45 @@ def test_small_data_has_small_neighbourhoods() -> None:
         ({"n_neighbors": []}, r"between 1 and .*got \[\]"),
         ({"perplexity": 300}, r"n_samples \(300\); got 300"),
         ({"metric": "cityblock"}, "metric must be one of .*cityblock"),
+        ({"n_neighbors": 5.5}, r"n_neighbors must be an integer; got 5\.5"),
+        ({"n_neighbors": [5.5, 7]}, r"n_neighbors must be an integer; got 5\.5"),
+        ({"n_neighbors": "10"}, "n_neighbors must be an integer; got '10'"),
+        ({"n_references": 1200.5}, r"n_references must be an integer; got 1200\.5"),
+        ({"perplexity": "few"}, "perplexity must be a number, 'auto' or 'multiscale'; got 'few'"),
         ({"n_references": 50}, "n_references must be .auto., None or at least 110.*got 50"),
         ({"n_references": "all"}, "n_references must be .auto.*got .all."),
         ({"n_jobs": 0}, "n_jobs == 0"),
     ],
 )
 def test_refused(data: Array, layout: Array, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         quality.report(data, layout, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "perplexity"),
+    [("auto", "gaussian", 30), ("multiscale", "multiscale", [30, 64])],  # docs/parameters.md
+)
+def test_perplexities_that_are_words(word: Any, kind: str, perplexity: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(6400, 3))
+    found = quality.report(X, X[:, :2], perplexity=word, n_neighbors=10)
+    P = Affinities.from_data(X, perplexity=perplexity, kind=kind, dtype=np.float64)
+    assert found.means["kl"] == pytest.approx(quality.exact_kl(None, X[:, :2], P=P), rel=1e-9)
+    assert quality.exact_kl(X, X[:, :2], word) == pytest.approx(found.means["kl"], rel=1e-9)
+
+
+def test_progress_of_every_stage() -> None:
+    program = """
+import numpy as np
+from acctsne import quality
+X = np.random.default_rng(0).normal(size=(400, 5))
+quality.report(X, X[:, :2], verbose={verbose})
+"""
+    written = on_a_terminal(program.format(verbose=1))
+    stages = ["neighbors", "neighbors in the map", "ranks in the data", "ranks in the map"]
+    places = [written.index(f"{stage}: ") for stage in [*stages, "shares of the KL divergence"]]
+    assert places == sorted(places)
+    assert on_a_terminal(program.format(verbose=0)) == ""
 
 
 def test_rows_must_fit(data: Array, layout: Array) -> None:

@@ -160,10 +160,13 @@ def read_values(given: str, n_samples: int) -> npt.NDArray[np.float64]:
 def _only_values(path: Path, n_samples: int) -> npt.NDArray[Any]:
     try:
         return io.read_labels(path, n_samples)
-    except io.DataError as error:
-        if "no column of labels found" not in str(error):
+    except io.DataError:
+        try:
+            columns = io.read_columns(path, n_samples)
+        except io.DataError:
+            columns = {}
+        if len(columns) < 2:
             raise
-    columns = io.read_columns(path, n_samples)
     raise io.DataError(
         f"{path}: {len(columns)} columns; choose one, as {path}:{next(iter(columns))}. There are "
         f"{', '.join(columns)}"

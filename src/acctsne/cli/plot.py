@@ -3,12 +3,9 @@
 import argparse
 from pathlib import Path
 
-import numpy as np
-
-from acctsne.cli.inputs import add_labels_option, read_embedding
-from acctsne.cli.messages import blaming
+from acctsne.cli.inputs import add_labels_option, read_embedding, read_values
+from acctsne.cli.messages import blaming, blaming_arguments
 from acctsne.cli.outputs import PICTURES, check_picture, draw
-from acctsne.files import formats as io
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -19,7 +16,11 @@ def describe(command: argparse.ArgumentParser) -> None:
     )
     colours = command.add_mutually_exclusive_group()
     add_labels_option(colours)
-    colours.add_argument("--values", type=Path, metavar="FILE", help="numbers to colour by")
+    colours.add_argument(
+        "--values",
+        metavar="FILE[:COLUMN]",
+        help="numbers to colour by, such as a column of what `score --by-point` wrote",
+    )
     command.add_argument("--title", help="a line above it")
 
 
@@ -29,8 +30,9 @@ def run(options: argparse.Namespace) -> None:
         check_picture(options.output, PICTURES)
     data = read_embedding(options.embedding, options.labels)
     if options.values is None:
-        draw(data.X, options.output, labels=data.labels, title=options.title)
+        with blaming_arguments({"labels": "--labels"}, ("labels",)):
+            draw(data.X, options.output, labels=data.labels, title=options.title)
     else:
         with blaming("--values"):
-            values = io.read_labels(options.values, len(data.X)).astype(np.float64)
-        draw(data.X, options.output, values=values, title=options.title)
+            values = read_values(options.values, len(data.X))
+            draw(data.X, options.output, values=values, title=options.title)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from acctsne.cli.inputs import add_labels_option, read_embedding
-from acctsne.cli.messages import blaming, note
+from acctsne.cli.messages import blaming, blaming_arguments, note
 from acctsne.cli.outputs import PAGES, Array, check_picture, write_page
 from acctsne.files import formats as io
 
@@ -36,6 +36,14 @@ def describe(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="for each map, names of its rows: equal ones are the same point (default: rows are)",
     )
+    command.add_argument(
+        "--hover",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="a table with a row for each point, to show and to colour by, such as what `score "
+        "--by-point` wrote; with --ids, one for each map",
+    )
     command.add_argument("--title", help="a line above it")
     command.add_argument("--no-browser", action="store_true", help="only write the page")
 
@@ -49,16 +57,21 @@ def run(options: argparse.Namespace) -> None:
     read = [read_embedding(path, options.labels) for path in paths]
     with blaming("--ids"):
         ids = _read_ids(options.ids, [len(data.X) for data in read])
+    with blaming("--hover"):
+        hover = _read_hover(options.hover, [len(data.X) for data in read], ids is not None)
     names = [path.stem for path in paths]
     how = {"title": options.title or ", ".join(names)}
-    if len(read) == 1:
-        write_page(read[0].X, page, labels=read[0].labels, ids=ids and ids[0], **how)
-    else:
-        labels: Any = [data.labels for data in read]
-        if ids is None or any(each is None for each in labels):
-            labels = labels[0] if ids is None else None
-        maps = [data.X for data in read]
-        write_page(maps, page, labels=labels, ids=ids, titles=names, **how)
+    flags = {name: f"--{name}" for name in ("labels", "ids", "hover")}
+    with blaming_arguments(flags, flags):
+        if len(read) == 1:
+            labels: Any = read[0].labels
+            write_page(read[0].X, page, labels=labels, ids=ids and ids[0], hover=hover, **how)
+        else:
+            labels = [data.labels for data in read]
+            if ids is None or any(each is None for each in labels):
+                labels = labels[0] if ids is None else None
+            maps = [data.X for data in read]
+            write_page(maps, page, labels=labels, ids=ids, hover=hover, titles=names, **how)
     note(f"wrote {page}")
     if not options.no_browser:
         webbrowser.open(page.resolve().as_uri())
@@ -70,3 +83,17 @@ def _read_ids(paths: Sequence[Path] | None, sizes: Sequence[int]) -> list[Array]
     if len(paths) != len(sizes):
         raise io.DataError(f"{len(paths)} files of ids for {len(sizes)} maps; give one for each")
     return [io.read_ids(path, size) for path, size in zip(paths, sizes, strict=True)]
+
+
+def _read_hover(paths: Sequence[Path] | None, sizes: Sequence[int], apart: bool) -> Any:
+    """Read a table for each map whose points have ids, or one for all maps, or none."""
+    if paths is None:
+        return None
+    several = apart and len(sizes) > 1
+    wanted = len(sizes) if several else 1
+    if len(paths) != wanted:
+        given = f"{len(paths)} tables for {len(sizes)} maps"
+        how = "one for each, as --ids" if several else "one, as rows are the same points"
+        raise io.DataError(f"{given}; give {how}")
+    tables = [io.read_columns(path, size) for path, size in zip(paths, sizes[:wanted], strict=True)]
+    return tables if several else tables[0]

@@ -293,10 +293,7 @@ def read_columns(path: PathLike, n_samples: int) -> dict[str, Array]:
     >>> import pathlib, tempfile
     >>> from acctsne.files.formats import read_columns
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "points.csv"
-    >>> _ = path.write_text("kept,name
-0.5,a
-nan,
-")
+    >>> _ = path.write_text("kept,name\n0.5,a\nnan,\n")
     >>> {name: column.tolist() for name, column in read_columns(path, 2).items()}
     {'kept': [0.5, nan], 'name': ['a', None]}
     """

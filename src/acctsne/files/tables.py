@@ -424,7 +424,7 @@ def delimited_columns(path: Path) -> dict[str, npt.NDArray[Any]]:
     rows = [row for _, row in _rows(path, sampled.dialect.delimiter)][1:]
     if any(len(row) != len(sampled.names) for row in rows):
         _fail_at_first_bad_cell(path, sampled, [])
-    columns = {}
+    columns: dict[str, npt.NDArray[Any]] = {}
     for i, name in enumerate(sampled.names):
         cells = [None if _is_missing(row[i]) else row[i].strip() for row in rows]
         try:
@@ -438,7 +438,7 @@ def delimited_columns(path: Path) -> dict[str, npt.NDArray[Any]]:
 def arrow_columns(path: Path) -> dict[str, npt.NDArray[Any]]:
     """Read every column of a parquet, arrow or feather file, numbers or not."""
     table = _read_arrow_table(path)
-    columns = {}
+    columns: dict[str, npt.NDArray[Any]] = {}
     for name in table.column_names:
         column = table.column(name)
         columns[name] = (
@@ -638,8 +638,12 @@ def _looks_like_header(first: list[str], below: list[list[str]], dialect: Dialec
     if len(first) >= 5 and first == [str(i) for i in range(len(first))]:
         return True
     if first[0] in INDEX_NAMES and len(first) > 1:
-        return not any(missing[1:]) and len(set(first)) == len(first) and all(
-            name or cell.isdecimal() for name, cell in zip(named[1:], first[1:], strict=True)
+        return (
+            not any(missing[1:])
+            and len(set(first)) == len(first)
+            and all(
+                name or cell.isdecimal() for name, cell in zip(named[1:], first[1:], strict=True)
+            )
         )
     return any(
         name

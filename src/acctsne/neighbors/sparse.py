@@ -59,7 +59,7 @@ class _SparseRows:
         self.scale = 1.0
         values = X.data
         if self.form == "euclidean":
-            self.scale = _scale_of(values) if scale is None else scale
+            self.scale = scale_of(values) if scale is None else scale
             if self.scale != 1:
                 values = values.astype(np.float64) * self.scale
             largest = float(np.abs(values).max(initial=0.0))
@@ -91,7 +91,7 @@ class _SparseRows:
         return distances.astype(self.dtype, copy=False)
 
 
-def _scale_of(values: npt.NDArray[Any]) -> float:
+def scale_of(values: npt.NDArray[Any]) -> float:
     """Find a power of two that brings the squares of values into range, 1 if they are there."""
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0 or LEAST <= largest <= MOST:

@@ -256,11 +256,9 @@ def _named_columns(hover: Any) -> list[tuple[Any, Any]]:
     if names is None and not hasattr(hover, "keys"):
         kind = type(hover).__name__
         raise ValueError(f"hover must be a DataFrame or a mapping of names to columns; got {kind}")
-    if names is None:
-        return [(name, hover[name]) for name in hover.keys()]
     by_place = getattr(hover, "iloc", None)
-    if by_place is None:
-        return [(name, hover[name]) for name in names]
+    if names is None or by_place is None:
+        return [(name, hover[name]) for name in (hover.keys() if names is None else names)]
     # Columns of pandas may share a name, by which none of them can be had.
     columns: dict[Any, Any] = {}
     for i, name in enumerate(names):

@@ -9,25 +9,37 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
-from acctsne.affinities.similarity import Similarity
+from acctsne.affinities.similarity import PERPLEXITY_WORDS, Similarity, perplexities_for
 from acctsne.forces.engine import METHODS, check_method
 from acctsne.forces.output_kernel import Dof, check_dof
+from acctsne.neighbors.metrics import NATIVE_METRICS
 from acctsne.neighbors.nearest import check_rows, find_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.runtime.checks import check_layout_dtype, check_sparse
 from acctsne.runtime.labels import label_array, missing_labels
 from acctsne.runtime.threads import effective_threads
 
+# A perplexity, or a word for one that suits the number of samples.
+Perplexity = float | str
 
-def affinities(X: Any, perplexity: float = 30.0, *, n_jobs: int | None = None) -> csr_matrix:
-    """Compute the joint probabilities P of exact Euclidean neighbours in double precision.
+
+def affinities(
+    X: Any,
+    perplexity: Perplexity = 30.0,
+    *,
+    metric: str = "euclidean",
+    n_jobs: int | None = None,
+) -> csr_matrix:
+    """Compute the joint probabilities P of exact neighbours in double precision.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data.
-    perplexity : float, default=30.0
-        The perplexity; `int(3 * perplexity + 1)` neighbours are used.
+    perplexity : float, "auto" or "multiscale", default=30.0
+        The perplexity, as in :class:`acctsne.TSNE`; `int(3 * perplexity + 1)` neighbours are used.
+    metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between samples. Its square enters the affinities, as in :class:`acctsne.TSNE`.
     n_jobs : int, default=None
         Threads; None for all cores.
 
@@ -46,11 +58,11 @@ def affinities(X: Any, perplexity: float = 30.0, *, n_jobs: int | None = None) -
     """
     X = check_data(X)
     n_samples = X.shape[0]
-    check_perplexity(perplexity, n_samples)
+    check_metric(metric)
+    similarity = similarity_of(perplexity, n_samples)
     threads = effective_threads(n_jobs)
-    k = min(n_samples - 1, int(3.0 * perplexity + 1))
-    settings = SearchSettings(k, mode="exact", dtype=np.dtype(np.float64), threads=threads)
-    similarity = Similarity("gaussian", (float(perplexity),))
+    k = min(n_samples - 1, similarity.usual_neighbors)
+    settings = SearchSettings(k, metric, mode="exact", dtype=np.dtype(np.float64), threads=threads)
     P = joint_probabilities(find_neighbors(X, settings), similarity, threads)
     return P.to_scipy().copy()  # which the caller may change
 
@@ -87,9 +99,10 @@ def exact_z(Y: npt.ArrayLike, *, dof: Dof = 1.0, n_jobs: int | None = None) -> f
 def exact_kl(
     X: Any,
     Y: npt.ArrayLike,
-    perplexity: float = 30.0,
+    perplexity: Perplexity = 30.0,
     *,
     P: csr_matrix | Affinities | None = None,
+    metric: str = "euclidean",
     dof: Dof = 1.0,
     n_jobs: int | None = None,
 ) -> float:
@@ -101,10 +114,12 @@ def exact_kl(
         The data; not looked at if P is given.
     Y : array-like of shape (n_samples, n_components)
         The embedding.
-    perplexity : float, default=30.0
-        The perplexity of the affinities.
+    perplexity : float, "auto" or "multiscale", default=30.0
+        The perplexity of the affinities, as in :class:`acctsne.TSNE`.
     P : csr_matrix or Affinities, default=None
         The affinities, if they have been computed before.
+    metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between samples. Its square enters the affinities, as in :class:`acctsne.TSNE`.
     dof : float or "sklearn", default=1.0
         Degrees of freedom of the similarity, as in :class:`acctsne.TSNE`. Divergences at different
         degrees of freedom are not comparable.
@@ -127,7 +142,7 @@ def exact_kl(
     Y = check_embedding(Y)
     kernel = check_dof(dof, Y.shape[1], "exact_kl")
     if P is None:
-        matrix = affinities(X, perplexity, n_jobs=n_jobs)
+        matrix = affinities(X, perplexity, metric=metric, n_jobs=n_jobs)
     else:
         matrix = P.to_scipy() if isinstance(P, Affinities) else csr_matrix(check_sparse(P, "P"))
     if matrix.shape != (len(Y), len(Y)):
@@ -187,6 +202,7 @@ def force_error(
     Y = check_embedding(Y)
     threads = effective_threads(n_jobs)
     layout = np.ascontiguousarray(Y, dtype=check_layout_dtype(dtype))
+    check_integer("n_samples", n_samples)
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
     check_method(method, Y.shape[1])
@@ -203,7 +219,12 @@ def force_error(
 
 
 def neighbor_preservation(
-    X: Any, Y: npt.ArrayLike, n_neighbors: int = 10, *, n_jobs: int | None = None
+    X: Any,
+    Y: npt.ArrayLike,
+    n_neighbors: int = 10,
+    *,
+    metric: str = "euclidean",
+    n_jobs: int | None = None,
 ) -> float:
     """Measure which part of each point's nearest neighbours in X are its nearest in Y too.
 
@@ -215,6 +236,8 @@ def neighbor_preservation(
         The embedding.
     n_neighbors : int, default=10
         How many neighbours are compared.
+    metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between samples.
     n_jobs : int, default=None
         Threads; None for all cores.
 
@@ -234,7 +257,8 @@ def neighbor_preservation(
     X = check_data(X)
     Y = check_embedding(Y)
     check_consistent_length(X, Y)
-    in_data = _neighbor_indices(X, n_neighbors, n_jobs)
+    check_metric(metric)
+    in_data = _neighbor_indices(X, n_neighbors, n_jobs, metric)
     in_map = _neighbor_indices(Y, n_neighbors, n_jobs)
     return _shared_fraction(in_data, in_map)
 
@@ -271,6 +295,7 @@ def label_agreement(
     given = column_or_1d(label_array(labels))
     check_consistent_length(Y, given)
     labelled = ~missing_labels(given)
+    check_integer("n_neighbors", n_neighbors)
     if not labelled.all():
         if labelled.sum() <= n_neighbors:
             raise ValueError(
@@ -303,21 +328,44 @@ def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return checked
 
 
-def check_perplexity(perplexity: float, n_samples: int) -> None:
-    """Refuse a perplexity that so many samples cannot have."""
+def check_metric(metric: Any) -> None:
+    """Refuse a metric that is not computed natively."""
+    if metric not in NATIVE_METRICS:
+        raise ValueError(f"metric must be one of {', '.join(NATIVE_METRICS)}; got {metric!r}")
+
+
+def check_integer(name: str, value: Any) -> None:
+    """Refuse what is no whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer; got {value!r}")
+
+
+def similarity_of(perplexity: Any, n_samples: int) -> Similarity:
+    """Make affinities of a perplexity, or of its word; refuse one that samples cannot have."""
+    if isinstance(perplexity, str) and perplexity in PERPLEXITY_WORDS:
+        perplexities = perplexities_for(perplexity, n_samples)
+        return Similarity("gaussian" if len(perplexities) == 1 else "multiscale", perplexities)
+    if not isinstance(perplexity, int | float | np.integer | np.floating):
+        words = " or ".join(map(repr, PERPLEXITY_WORDS))
+        raise TypeError(f"perplexity must be a number, {words}; got {perplexity!r}")
     if not 0 < perplexity < n_samples:
         raise ValueError(
             f"perplexity must be between 0 and n_samples ({n_samples}); got {perplexity}"
         )
+    return Similarity("gaussian", (float(perplexity),))
 
 
-def _neighbor_indices(X: Any, n_neighbors: int, n_jobs: int | None) -> npt.NDArray[np.int32]:
+def _neighbor_indices(
+    X: Any, n_neighbors: int, n_jobs: int | None, metric: str = "euclidean"
+) -> npt.NDArray[np.int32]:
     most = X.shape[0] - 1
+    check_integer("n_neighbors", n_neighbors)
     if not 1 <= n_neighbors <= most:
         raise ValueError(
             f"n_neighbors must be between 1 and n_samples - 1 ({most}); got {n_neighbors}"
         )
-    settings = SearchSettings(n_neighbors, mode="exact", threads=effective_threads(n_jobs))
+    threads = effective_threads(n_jobs)
+    settings = SearchSettings(int(n_neighbors), metric, mode="exact", threads=threads)
     return find_neighbors(X, settings).indices
 
 

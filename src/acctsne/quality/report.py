@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,16 @@ from acctsne.neighbors.euclidean import exact_neighbors
 from acctsne.neighbors.metrics import NATIVE_METRICS, dense_if_small, euclidean_form
 from acctsne.neighbors.nearest import find_neighbors
 from acctsne.neighbors.records import Neighbors, SearchSettings
-from acctsne.quality.figures import check_data, check_embedding, check_perplexity
+from acctsne.quality.figures import (
+    Perplexity,
+    check_data,
+    check_embedding,
+    check_integer,
+    check_metric,
+    similarity_of,
+)
+from acctsne.quality.sparse_ranks import SparseRows, nearby_order
+from acctsne.runtime.progress import busy, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 
 # Pairs of points up to which Z is summed exactly; beyond, from as many pairs of a sample of rows.
@@ -29,6 +38,9 @@ EXACT_PAIRS = 10**10
 
 # References that ranks are estimated from, unless more neighbours than these are known.
 USUAL_REFERENCES = 1000
+
+# Sizes of neighbourhoods, as far as there are enough samples.
+USUAL_SIZES = (10, 30, 100)
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -53,7 +65,8 @@ class Report:
 
     trustworthiness : ndarray of shape (n_samples, n_sizes)
         1 if the point's k nearest in the map are its k nearest in the data; less, the farther down
-        they are in the data's order. The mean is :func:`sklearn.manifold.trustworthiness`.
+        they are in the data's order. The mean is :func:`sklearn.manifold.trustworthiness`, unless
+        distances are equal: these are in the order of their indices here.
 
     trustworthiness_error : ndarray of shape (n_samples, n_sizes)
         Standard error of it by the sample of points that ranks are estimated from; 0 if exact.
@@ -149,27 +162,29 @@ def report(
     X: Any,
     Y: npt.ArrayLike,
     *,
-    n_neighbors: int | Iterable[int] = (10, 30, 100),
-    perplexity: float = 30.0,
+    n_neighbors: int | Iterable[int] = USUAL_SIZES,
+    perplexity: Perplexity = 30.0,
     metric: str = "euclidean",
     dof: Dof = 1.0,
     n_references: int | str | None = "auto",
     random_state: int | None = 0,
     n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Report:
     """Say of every point how well the map shows it.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The data. A sparse matrix is taken if it is not much larger when dense.
+        The data. Sparse rows stay sparse, unless they are not much larger when dense.
     Y : array-like of shape (n_samples, n_components)
         The embedding, whoever made it.
     n_neighbors : int or iterable of int, default=(10, 30, 100)
         Sizes of the neighbourhoods that are compared, less than half of n_samples; of the default
         ones, those that are.
-    perplexity : float, default=30.0
-        The perplexity of the affinities, for shares of the KL divergence.
+    perplexity : float, "auto" or "multiscale", default=30.0
+        The perplexity of the affinities, for shares of the KL divergence, as in
+        :class:`acctsne.TSNE`.
     metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
         Distance between samples. Its square enters the affinities, as in :class:`acctsne.TSNE`.
     dof : float or "sklearn", default=1.0
@@ -182,6 +197,8 @@ def report(
         Seed of that sample.
     n_jobs : int, default=None
         Threads; None for all cores.
+    verbose : int, default=0
+        1 logs to the logger "acctsne" and draws progress on a terminal or in a notebook.
 
     Returns
     -------
@@ -205,34 +222,36 @@ def report(
     >>> bool(torn.kept[np.abs(X[:, 0]) < 0.05].mean() < 0.9)
     True
     """
-    Y = check_embedding(Y)
+    asked = check_question(
+        X,
+        Y,
+        n_neighbors=n_neighbors,
+        perplexity=perplexity,
+        metric=metric,
+        dof=dof,
+        n_references=n_references,
+        random_state=random_state,
+    )
+    X, Y, sizes, random = asked.X, asked.Y, asked.sizes, asked.random
     threads = effective_threads(n_jobs)
-    if metric not in NATIVE_METRICS:
-        raise ValueError(f"metric must be one of {', '.join(NATIVE_METRICS)}; got {metric!r}")
-    X = _dense(check_data(X))
-    check_consistent_length(X, Y)
-    sizes = _check_sizes(n_neighbors, len(X))
-    check_perplexity(perplexity, len(X))
-    kernel = check_dof(dof, Y.shape[1], "report")
-    random = np.random.default_rng(random_state)
-
-    n_affine = min(len(X) - 1, int(3.0 * perplexity + 1))
-    k = max(*sizes, n_affine)
-    references = _check_references(n_references, len(X), k, random)
     double = np.dtype(np.float64)
-    settings = SearchSettings(k, metric, mode="exact", dtype=double, threads=threads)
-    in_data = find_neighbors(X, settings)
-    in_map = exact_neighbors(Y, replace(settings, n_neighbors=max(sizes)))
-
-    ranks = _Ranks(sizes, references, threads)
-    form = euclidean_form(X, NATIVE_METRICS[metric])  # ranks are the same as the metric's
-    exact = len(references) == len(X)
-    rows = form.data.astype(double, order="C", copy=False) if exact else form.data
-    trust = ranks.judge(rows, in_data, in_map, form.zero_rows)
-    continuity = ranks.judge(Y, in_map, in_data)
-    stretch = _stretch(in_data, Y, min(sizes))
-    P = _affinities(in_data, n_affine, perplexity, threads)
-    kl, kl_error = _shares(P, Y, kernel, random, threads)
+    settings = SearchSettings(
+        asked.n_known, metric, mode="exact", dtype=double, threads=threads, verbose=verbose
+    )
+    with shown_log(verbose):
+        in_data = find_neighbors(X, settings)
+        with progress_bar("neighbors in the map", len(Y), "pt", verbose) as move_to:
+            in_map = exact_neighbors(Y, replace(settings, n_neighbors=max(sizes)), move_to)
+        ranks = _Ranks(sizes, asked.references, threads)
+        rows, equidistant = _rows_to_rank(asked, NATIVE_METRICS[metric])
+        with progress_bar("ranks in the data", len(Y), "pt", verbose) as move_to:
+            trust = ranks.judge(rows, in_data, in_map, equidistant, move_to)
+        with progress_bar("ranks in the map", len(Y), "pt", verbose) as move_to:
+            continuity = ranks.judge(Y, in_map, in_data, progress=move_to)
+        stretch = _stretch(in_data, Y, min(sizes))
+        with busy("shares of the KL divergence", verbose):
+            P = _affinities(in_data, asked.similarity, threads)
+            kl, kl_error = _shares(P, Y, asked.kernel, random, threads)
     return Report(
         sizes,
         trust.kept,
@@ -251,6 +270,57 @@ def report(
             "perplexity": float(P.perplexities.mean()),
         },
     )
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a report is to be made of, checked."""
+
+    X: Any  # a dense array, or a CSR matrix
+    Y: Floats
+    sizes: tuple[int, ...]
+    similarity: Similarity
+    kernel: _core.OutputKernel
+    n_known: int  # nearest neighbours that are searched
+    references: npt.NDArray[np.int32]
+    random: np.random.Generator
+
+
+def check_question(
+    X: Any,
+    Y: npt.ArrayLike,
+    *,
+    n_neighbors: int | Iterable[int] = USUAL_SIZES,
+    perplexity: Perplexity = 30.0,
+    metric: str = "euclidean",
+    dof: Dof = 1.0,
+    n_references: int | str | None = "auto",
+    random_state: int | None = 0,
+) -> Question:
+    """Check what `report` takes, which is done before anything long."""
+    Y = check_embedding(Y)
+    check_metric(metric)
+    X = dense_if_small(check_data(X))
+    check_consistent_length(X, Y)
+    n_samples = len(Y)
+    sizes = _check_sizes(n_neighbors, n_samples)
+    similarity = similarity_of(perplexity, n_samples)
+    kernel = check_dof(dof, Y.shape[1], "report")
+    random = np.random.default_rng(random_state)
+    n_known = max(*sizes, min(n_samples - 1, similarity.usual_neighbors))
+    references = _check_references(n_references, n_samples, n_known, random)
+    return Question(X, Y, sizes, similarity, kernel, n_known, references, random)
+
+
+def _rows_to_rank(asked: Question, metric: str) -> tuple[Any, npt.NDArray[np.intp]]:
+    """Return rows whose Euclidean ranks are the metric's, and which are as far from all others."""
+    if issparse(asked.X):
+        rows = SparseRows(asked.X, metric, nearby_order(asked.Y))
+        return rows, rows.zero_rows
+    form = euclidean_form(asked.X, metric)
+    exact = len(asked.references) == len(asked.X)
+    dense = form.data.astype(np.float64, order="C", copy=False) if exact else form.data
+    return dense, form.zero_rows
 
 
 @dataclass(frozen=True)
@@ -273,10 +343,11 @@ class _Ranks:
 
     def judge(
         self,
-        rows: Array,
+        rows: Array | SparseRows,
         nearest: Neighbors,
         elsewhere: Neighbors,
         equidistant: npt.NDArray[np.intp] = NO_ROWS,
+        progress: Callable[[int], None] | None = None,
     ) -> _Judgement:
         """Compute which neighbours are kept, the score by ranks, its errors, and that of means.
 
@@ -284,14 +355,19 @@ class _Ranks:
         the score of a map; ours of a point is its part of it, so that the mean is theirs.
         `equidistant` rows are as far from all others, whatever `rows` says.
         """
-        n, sizes = len(rows), np.array(self.sizes, dtype=np.int64)
+        n, sizes = rows.shape[0], np.array(self.sizes, dtype=np.int64)
         asked = elsewhere.indices[:, : max(self.sizes)].copy()
         theirs = asked[equidistant]
         # Of points that are known nothing is counted among the references.
         asked[equidistant] = nearest.indices[equidistant, : asked.shape[1]]
-        kept, penalties, variances, by_reference = _core.rank_penalties(
-            rows, nearest.indices, asked, sizes, self.references, self.threads
-        )
+        if isinstance(rows, SparseRows):
+            kept, penalties, variances, by_reference = rows.rank_penalties(
+                nearest.indices, asked, sizes, self.references, progress
+            )
+        else:
+            kept, penalties, variances, by_reference = _core.rank_penalties(
+                rows, nearest.indices, asked, sizes, self.references, self.threads, progress
+            )
         # Ties go to the lower index: all others are in the order of their indices.
         order = theirs + 1 - (theirs > equidistant[:, None])
         for s, k in enumerate(self.sizes):
@@ -323,16 +399,15 @@ def _sized_means(
     return means
 
 
-def _affinities(
-    in_data: Neighbors, n_neighbors: int, perplexity: float, threads: int
-) -> Affinities:
+def _affinities(in_data: Neighbors, similarity: Similarity, threads: int) -> Affinities:
     """Compute P from the first of the neighbours that are known."""
+    n_neighbors = similarity.usual_neighbors
     nearest = Neighbors(
         np.ascontiguousarray(in_data.indices[:, :n_neighbors]),
         np.ascontiguousarray(in_data.squared_distances[:, :n_neighbors]),
         in_data.scale,
     )
-    return joint_probabilities(nearest, Similarity("gaussian", (float(perplexity),)), threads)
+    return joint_probabilities(nearest, similarity, threads)
 
 
 def _shares(
@@ -381,9 +456,12 @@ def _z(
 def _check_sizes(n_neighbors: int | Iterable[int], n_samples: int) -> tuple[int, ...]:
     # The score by ranks is defined for less than half of the others.
     most = (n_samples - 1) // 2
-    given = (n_neighbors,) if isinstance(n_neighbors, int | np.integer) else tuple(n_neighbors)
+    several = isinstance(n_neighbors, Iterable) and not isinstance(n_neighbors, str)
+    given: tuple[Any, ...] = tuple(n_neighbors) if several else (n_neighbors,)  # type: ignore[arg-type]
+    for size in given:
+        check_integer("n_neighbors", size)
     sizes = tuple(sorted({int(size) for size in given}))
-    if given == (10, 30, 100):
+    if given == USUAL_SIZES:
         sizes = tuple(size for size in sizes if size <= most) or (max(1, most),)
     if not sizes or sizes[0] < 1 or sizes[-1] > most:
         raise ValueError(
@@ -398,6 +476,8 @@ def _check_references(
 ) -> npt.NDArray[np.int32]:
     least = n_known + 10
     count = max(USUAL_REFERENCES, least) if n_references == "auto" else n_references
+    if count is not None and not isinstance(count, str):
+        check_integer("n_references", count)
     if count is None or (not isinstance(count, str) and count >= n_samples):
         return np.arange(n_samples, dtype=np.int32)
     if isinstance(count, str) or count < least:
@@ -406,16 +486,3 @@ def _check_references(
             f"neighbours whose ranks are known; got {n_references!r}"
         )
     return np.sort(random.choice(n_samples, count, replace=False)).astype(np.int32)
-
-
-def _dense(X: Any) -> Array:
-    dense: Array = dense_if_small(X)
-    if issparse(dense):
-        gib = X.shape[0] * X.shape[1] * X.dtype.itemsize / 2**30
-        raise ValueError(
-            f"X is a sparse matrix of shape {X.shape}, and ranks are counted in dense rows, which "
-            f"would take {gib:.3g} GiB. Give fewer rows or features, such as those of "
-            "sklearn.decomposition.TruncatedSVD, or X.toarray() if there is room; exact_kl and "
-            "neighbor_preservation take X as it is"
-        )
-    return dense

@@ -1,6 +1,7 @@
 """What a user sees while a fit runs: log lines, and a bar on a terminal or in a notebook."""
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,9 @@ from time import perf_counter
 from typing import Any
 
 from tqdm import tqdm
+
+# Characters of a line and lines, where the terminal does not know.
+USUAL_SIZE = {"ncols": 80, "nrows": 24}
 
 logger = logging.getLogger("acctsne")
 logger.addHandler(logging.NullHandler())
@@ -52,7 +56,7 @@ def progress_bar(
     if not _bars_are_seen(verbose):
         yield None
         return
-    with _bar_type()(total=total, desc=description, unit=unit, leave=False, file=sys.stderr) as bar:
+    with _bar(total=total, desc=description, unit=unit) as bar:
 
         def move_to(count: int) -> None:
             bar.update(count - bar.n)
@@ -67,9 +71,7 @@ def busy(description: str, verbose: int) -> Iterator[None]:
         yield
         return
     done = Event()
-    with _bar_type()(
-        desc=description, bar_format="{desc}: {elapsed}", leave=False, file=sys.stderr
-    ) as bar:
+    with _bar(desc=description, bar_format="{desc}: {elapsed}") as bar:
 
         def tick() -> None:
             while not done.wait(1.0):
@@ -95,13 +97,23 @@ def in_notebook() -> bool:
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
-def _bar_type() -> Any:
-    """Choose a bar of widgets in a notebook that has them, of characters elsewhere."""
+def _bar(**options: Any) -> Any:
+    """Make a bar of widgets in a notebook that has them, of characters elsewhere."""
     if in_notebook() and find_spec("ipywidgets"):
         from tqdm.notebook import tqdm as widget_bar
 
-        return widget_bar
-    return tqdm
+        return widget_bar(leave=False, file=sys.stderr, **options)
+    more: dict[str, Any] = {**_size(), **options}
+    return tqdm(leave=False, file=sys.stderr, **more)
+
+
+def _size() -> dict[str, int]:
+    """Choose a size for terminals that say that they have none, on which tqdm draws nothing."""
+    try:
+        told = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):
+        return {}
+    return {} if all(told) else USUAL_SIZE
 
 
 class StageTimer:
