@@ -3,7 +3,6 @@
 import doctest
 import importlib
 import inspect
-import pkgutil
 import re
 import subprocess
 import sys
@@ -25,18 +24,35 @@ import acctsne.scanpy
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-MODULES = sorted(
-    module.name
-    for module in pkgutil.iter_modules(acctsne.__path__, "acctsne.")
-    if module.name != "acctsne._core"  # native: its documentation is _core.pyi
-)
+# Each file with examples, and how many of them are to be run.
+EXAMPLES = {
+    path.relative_to(ROOT / "src"): len(re.findall(r"^ *>>> ", path.read_text(), re.MULTILINE))
+    for path in sorted((ROOT / "src").rglob("*.py"))
+}
+MODULES = [
+    ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    for path, count in EXAMPLES.items()
+    if count
+]
 
 
-@pytest.mark.parametrize("name", ["acctsne", *MODULES])
+@pytest.mark.parametrize("name", MODULES)
 def test_doctests(name: str) -> None:
+    # What a module only imports is tested where it lives.
     module = importlib.import_module(name)
     result = doctest.testmod(module)
     assert result.failed == 0
+    assert result.attempted > 0
+
+
+def test_every_example_is_found() -> None:
+    finder = doctest.DocTestFinder()
+    for path, count in EXAMPLES.items():
+        if count:
+            name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+            module = importlib.import_module(name)
+            found = sum(len(test.examples) for test in finder.find(module))
+            assert found == count, name
 
 
 FUNCTIONS_AND_CLASSES = [name for name in acctsne.__all__ if callable(getattr(acctsne, name))]

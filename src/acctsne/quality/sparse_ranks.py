@@ -101,7 +101,7 @@ def nearby_order(Y: Floats) -> Rows:
     across = max(2, int(np.sqrt(len(Y) / BLOCK_POINTS)))
     low = Y.min(axis=0)
     side = float((Y.max(axis=0) - low).max()) / across or 1.0
-    squares = ((Y - low) / side).astype(np.int64)
+    squares = np.minimum((Y - low) / side, across - 1).astype(np.int64)
     return np.lexsort(squares.T)
 
 
