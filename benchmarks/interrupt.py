@@ -37,6 +37,15 @@ except KeyboardInterrupt:
 STAGES = {
     "neighbours, exact": (60_000, 400, "init='random'", 1.5),
     "neighbours, approximate": (200_000, 50, "neighbors='approximate'", 3.0),
+    "neighbours, manhattan": (20_000, 60, "metric='manhattan', init='random'", 3.0),
+    "neighbours, canberra, a tree": (20_000, 8, "metric='canberra', init='random'", 2.0),
+    "neighbours, a function": (
+        2000,
+        5,
+        "metric=lambda a, b: abs(a - b).max(), init='random'",
+        2.0,
+    ),
+    "distances, all pairs": (9000, 60, "metric='braycurtis', method='exact', init='random'", 3.0),
     "perplexity": (12_000, 3, "method='exact', init='random', n_jobs=1", 4.0),
     "descent, all pairs": (4000, 5, "method='exact', tol=0, max_iter=100_000", 3.0),
     "descent, tree": (20_000, 5, "method='barnes_hut', tol=0, max_iter=100_000", 3.0),

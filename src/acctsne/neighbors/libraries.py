@@ -1,12 +1,17 @@
 """Neighbours through scikit-learn and pynndescent: other metrics, and large sparse matrices."""
 
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from sklearn.neighbors import NearestNeighbors
 
 from acctsne.neighbors.euclidean import sample_rows
@@ -20,6 +25,13 @@ MODERATE_SAMPLES = 50_000
 # Up to so many samples, comparing all pairs takes less time than compiling pynndescent's loops,
 # which is done once a process and takes some 20 s.
 FEW_SAMPLES = 2000
+
+# Numbers that are looked at in a block of rows: 20 to 200 ms, by the metric
+# (benchmarks/interrupt.py).
+BLOCK_WORK = 2**24
+
+# A tree looks at a part of all pairs: few of many samples, most of some thousands.
+TREE_PART = 8
 
 # scikit-learn's words.
 NOT_CORRECT = "All distances should be positive, the metric given is not correct"
@@ -143,26 +155,139 @@ class _ScikitLearn:
 
     def __init__(self, X: Any, settings: SearchSettings) -> None:
         metric = settings.metric
-        params = dict(settings.metric_params or {})
-        self._search = NearestNeighbors(
+        params = metric_parameters(X, settings)
+        self._is_function = callable(metric)
+        # A function holds the interpreter's lock, and scikit-learn's ball tree gives other
+        # distances from run to run if threads share a Mahalanobis metric.
+        alone = self._is_function or metric == "mahalanobis"
+        self._threads = 1 if alone else settings.threads
+        self._n_neighbors = settings.n_neighbors
+        search = NearestNeighbors(
             n_neighbors=settings.n_neighbors,
             metric=CheckedMetric(metric, X) if callable(metric) else metric,
             p=params.pop("p", 2),  # where scikit-learn wants Minkowski's
             metric_params=params or None,
-            # scikit-learn's ball tree gives other distances from run to run if threads share a
-            # Mahalanobis metric.
-            n_jobs=1 if metric == "mahalanobis" else settings.threads,
+            n_jobs=1,
         ).fit(X)
+        if search._fit_method == "brute":
+            truths = as_truths(X, metric)
+            search, X = (search, X) if truths is X else (search.fit(truths), truths)
+            self._work = row_work(X)
+        else:
+            self._work = row_work(X) // TREE_PART + 1
+        self._search, self._X = search, X
 
     def neighbors(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Find those of every sample, without itself."""
-        distances, indices = self._search.kneighbors()
-        return indices.astype(np.int32), distances
+        if self._is_function:
+            # Which Python interrupts by itself; of symmetric pairs, one is asked for.
+            distances, indices = self._search.kneighbors()
+            return indices.astype(np.int32), distances
+        indices, distances = self.query(self._X, self._n_neighbors + 1)
+        others = indices != np.arange(len(indices), dtype=np.int32)[:, None]
+        # Duplicates may hide the sample itself: one of them goes in its place.
+        others[others.all(axis=1), 0] = False
+        shape = (len(indices), self._n_neighbors)
+        return indices[others].reshape(shape), distances[others].reshape(shape)
 
     def query(self, rows: Any, k: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Find those of other rows."""
-        distances, indices = self._search.kneighbors(rows, n_neighbors=k)
-        return indices.astype(np.int32), distances
+        if self._is_function:
+            distances, indices = self._search.kneighbors(rows, n_neighbors=k)
+            return indices.astype(np.int32), distances
+        indices = np.empty((rows.shape[0], k), dtype=np.int32)
+        # Of whatever type the distances are.
+        distances = np.empty((rows.shape[0], k), dtype=np.float64)
+
+        def find(block: slice) -> None:
+            distances[block], indices[block] = self._search.kneighbors(rows[block], n_neighbors=k)
+
+        for_blocks_of_rows(rows.shape[0], self._work, self._threads, find)
+        return indices, distances
+
+
+def metric_parameters(X: Any, settings: SearchSettings) -> dict[str, Any]:
+    """Return the metric's parameters with those that are the data's, which blocks do not tell.
+
+    As scikit-learn finds them where it is given all pairs at once.
+    """
+    params = dict(settings.metric_params or {})
+    if issparse(X):
+        return params
+    if settings.metric == "seuclidean" and "V" not in params:
+        params["V"] = np.var(X, axis=0, ddof=1, dtype=np.float64)
+    if settings.metric == "mahalanobis" and not {"V", "VI"} & set(params):
+        params["VI"] = np.linalg.inv(np.cov(X.T)).T
+    return params
+
+
+def as_truths(X: Any, metric: Any) -> Any:
+    """Turn data into true and false where the metric is one of these; leave all else as it is.
+
+    With scikit-learn's own warning, which would be given for every block.
+    """
+    if callable(metric) or metric not in PAIRWISE_BOOLEAN_FUNCTIONS or X.dtype == bool:
+        return X
+    warnings.warn(
+        f"Data was converted to boolean for metric {metric}", DataConversionWarning, stacklevel=2
+    )
+    return X.astype(bool)
+
+
+def row_work(X: Any) -> int:
+    """Count the numbers that are looked at for a row's distances from all others."""
+    return int(X.nnz if issparse(X) else X.size) + int(X.shape[0])
+
+
+def for_blocks_of_rows(n_rows: int, work: int, threads: int, do: Callable[[slice], None]) -> None:
+    """Do something for all rows in blocks of as many as take about a tenth of a second.
+
+    Ctrl-C is looked for between them, as scikit-learn does not. Each block is one thread's, whose
+    results do not depend on how many threads there are, and by how much work is fixed, so that they
+    do not depend on the machine.
+    """
+    height = max(1, BLOCK_WORK // work)
+    blocks = [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
+
+    def do_alone(block: slice) -> None:
+        with limited_libraries(1):
+            do(block)
+
+    if threads == 1:
+        for block in blocks:
+            do_alone(block)
+        return
+    with ThreadPoolExecutor(min(threads, len(blocks))) as pool:
+        futures = [pool.submit(do_alone, block) for block in blocks]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+def all_distances(X: Any, settings: SearchSettings) -> npt.NDArray[Any]:
+    """Compute the distances of all pairs through scikit-learn."""
+    metric = settings.metric
+    params = metric_parameters(X, settings)
+    if callable(metric):
+        distances = pairwise_distances(X, metric=CheckedMetric(metric, X), **params)
+        return np.asarray(distances)
+    X = as_truths(X, metric)
+    n = X.shape[0]
+    distances = np.zeros((n, n))
+
+    def compute(block: slice) -> None:
+        # Without n_jobs: with it, float32 data gives float32 distances instead of float64 ones.
+        found = pairwise_distances(X[block], X[block.start :], metric=metric, **params)
+        distances[block, block.start :] = found
+        distances[block.start :, block] = found.T
+
+    for_blocks_of_rows(n, row_work(X), settings.threads, compute)
+    np.fill_diagonal(distances, 0)
+    return distances
 
 
 def library_query(

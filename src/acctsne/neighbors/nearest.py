@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
-from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
@@ -19,7 +18,7 @@ from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.given import check_graph, graph_neighbors, squared
 from acctsne.neighbors.libraries import (
     BAD_METRIC,
-    CheckedMetric,
+    all_distances,
     library_neighbors,
     library_query,
 )
@@ -227,18 +226,14 @@ def find_all_pairs(X: Any, settings: SearchSettings) -> Neighbors:
     """
     if native_metric(settings.metric, settings.metric_params) is not None:
         return find_neighbors(X, replace(settings, mode="exact"))
-    metric = settings.metric
     X = computed(X)
-    if callable(metric):
-        metric = CheckedMetric(metric, X)
     with limited_libraries(settings.threads):
-        # Without n_jobs: with it, float32 data gives float32 distances instead of float64 ones.
-        distances = pairwise_distances(X, metric=metric, **(settings.metric_params or {}))
+        distances = all_distances(X, settings)
         n = X.shape[0]
         # Every column but the diagonal, row by row.
         others = ~np.eye(n, dtype=bool)
         indices = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))[others]
-        rows = np.asarray(distances)[others].reshape(n, n - 1)
+        rows = distances[others].reshape(n, n - 1)
         return squared(indices.reshape(n, n - 1), rows, settings.dtype, BAD_METRIC)
 
 
