@@ -99,7 +99,20 @@ ARRAY_DAMAGE: dict[str, Callable[[Array], Any]] = {
     "all equal": np.zeros_like,
     "missing": lambda array: None,
 }
-VALUES: tuple[Any, ...] = (None, -1, 1e308, float("nan"), "text", [], [1], {}, True, 2**70)
+VALUES: tuple[Any, ...] = (
+    None,
+    -1,
+    1e308,
+    float("nan"),
+    "text",
+    [],
+    [1],
+    {},
+    True,
+    2**70,
+    10**400,
+    [None],
+)
 
 
 @pytest.fixture(scope="module", params=WRITERS)
@@ -175,6 +188,38 @@ def test_settings(
         np.savez(path, header=np.array(json.dumps(changed)), **arrays)
         refused += assert_clear(path, X, use, what)
     assert refused > 50
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ({"phase": 7}, "phase is 7; there are 2"),
+        ({"phase": -1}, "phase is -1"),
+        ({"phase": -(10**400)}, "phase is -1000"),
+        ({"phase": 0}, "iterations are 100, and phase 0 has those from 0 to 50"),
+        ({"recall": 10**400}, "recall is an integer of 401 digits"),
+        ({"recall": float("nan")}, "recall is nan"),
+        ({"watch": {"kls": [1.0, None]}}, r"kls\[1\] is None"),
+        ({"watch": {"kls": [10**400]}}, r"kls\[0\] is an integer of 401 digits"),
+        ({"watch": {"best_kl": 10**400}}, "best_kl is an integer of 401 digits"),
+        ({"state": {"friction": 10**400}}, "friction is an integer of 401 digits"),
+        ({"state": {"work": -(10**400)}}, "work is an integer of 401 digits"),
+    ],
+)
+def test_a_checkpoint_at_a_place_that_is_not_there(
+    tmp_path: Path, X: Array, kept: dict[str, Any], said: str
+) -> None:
+    path = tmp_path / "kept.npz"
+    write_checkpoint(X, path)
+    with np.load(path) as archive:
+        members: dict[str, Any] = {name: archive[name] for name in archive.files}
+    header = json.loads(str(members.pop("header")))
+    for name, value in kept.items():
+        settings = header["settings"]
+        settings[name] = {**settings[name], **value} if isinstance(value, dict) else value
+    np.savez(path, header=np.array(json.dumps(header)), **members)
+    with pytest.raises(ValueError, match=rf"kept\.npz is not a complete acctsne file: {said}"):
+        use_checkpoint(path, X)
 
 
 def test_not_json(tmp_path: Path, X: Array) -> None:

@@ -489,6 +489,8 @@ class TSNE(
         optimizer = descent.optimizer
         parameters = self.get_params(deep=False)
         schedule = Schedule.of(parameters).phases(problem.n_samples, descent.tangled)
+        if checkpoint is not None:
+            checkpoint.check_place(descent, schedule)
         self.learning_rate_ = schedule[0].learning_rate.first
         if hasattr(self, "kl_divergence_"):
             del self.kl_divergence_  # an earlier fit's, lest it stay if this one ends by an error

@@ -440,10 +440,11 @@ def read_affinities(contents: Contents, threads: int) -> Affinities:
     similarity = None
     if contents.setting("similarity", dict, type(None)) is not None:
         part = contents.part("similarity")
+        given = part.setting("bandwidth", float, int, type(None))
         similarity = check_similarity(
             part.setting("kind", str),
-            _one_or_several(part.setting("perplexities", list)),
-            part.setting("bandwidth", float, int, type(None)),
+            _one_or_several(part.numbers("perplexities")),
+            None if given is None else part.number("bandwidth"),
         )
     n_neighbors = contents.setting("n_neighbors", int, type(None))
     changes = tuple(str(change) for change in contents.setting("changes", list))

@@ -1,7 +1,7 @@
 """Files that keep an unfinished fit, so that it can go on after the machine or its user stopped."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from acctsne.embedding.stored import read_optimizer, settings_and_arrays
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
+from acctsne.optimize.schedule import Phase
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.progress import logger
 
@@ -62,6 +63,23 @@ class Checkpoint:
     def keep_affinities(self, P: Affinities) -> None:
         """Note the affinities of a fit that begins, which are written with everything else."""
         self._P = P
+
+    def check_place(self, descent: Descent, schedule: Sequence[Phase]) -> None:
+        """Refuse a descent that was kept at a place which its schedule does not have.
+
+        It would end there, as if all were done.
+        """
+        with incomplete(self.path):
+            phase, iterations = descent.phase, descent.optimizer.n_iter
+            if not 0 <= phase < len(schedule):
+                raise ValueError(f"phase is {phase!r:.50}; there are {len(schedule)}")
+            begin = max((before.end for before in schedule[:phase]), default=0)
+            end = max(begin, schedule[phase].end)
+            if not begin <= iterations <= end:
+                raise ValueError(
+                    f"iterations are {iterations}, and phase {phase} has those from {begin} to "
+                    f"{end}"
+                )
 
     def save(self, descent: Descent) -> None:
         """Write the file; the one before stays until all is written."""
@@ -128,7 +146,7 @@ def descent_of(contents: Contents, optimizer: Optimizer) -> Descent:
     """Put together a descent from what `_described` kept; ValueError if it is damaged."""
     return Descent(
         optimizer,
-        float(contents.setting("recall", float, int)),
+        contents.number("recall"),
         contents.setting("tangled", bool),
         contents.setting("phase", int),
         _watch(contents),
@@ -140,12 +158,13 @@ def _watch(contents: Contents) -> Watch | None:
     if contents.setting("watch", dict, type(None)) is None:
         return None
     part = contents.part("watch")
+    # Rules that never apply are infinite.
     numbers = {
-        name: part.setting(name, float, int)
-        for name in ("tol", "min_grad_norm", "patience", "nothing", "best_kl", "best_iteration")
+        name: part.number(name, finite=False)
+        for name in ("tol", "min_grad_norm", "patience", "nothing", "best_kl")
     }
-    kls = [float(kl) for kl in part.setting("kls", list)]
-    return Watch(**numbers, kls=kls)
+    best = part.setting("best_iteration", int)
+    return Watch(**numbers, best_iteration=best, kls=part.numbers("kls"))
 
 
 def fingerprint(X: Any) -> str:

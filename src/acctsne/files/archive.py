@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isfinite, isnan
 from pathlib import Path
 from typing import IO, Any
 
@@ -68,6 +69,16 @@ class Contents:
             raise ValueError(f"{name} is {value!r:.50}")
         return value
 
+    def number(self, name: str, *, finite: bool = True) -> float:
+        """Return a number that floating point can hold; without `finite`, infinite ones too."""
+        return _number(name, self.setting(name, float, int), finite)
+
+    def numbers(self, name: str) -> list[float]:
+        """Return a list of finite numbers."""
+        return [
+            _number(f"{name}[{i}]", value, True) for i, value in enumerate(self.setting(name, list))
+        ]
+
     def part(self, name: str) -> "Contents":
         """Return a table among the settings, with all arrays."""
         return Contents(self.setting(name, dict), self.arrays)
@@ -82,6 +93,18 @@ class Contents:
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ValueError(f"{name} has values that are not finite")
         return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+
+
+def _number(name: str, value: Any, finite: bool) -> float:
+    if type(value) not in (float, int):
+        raise ValueError(f"{name} is {value!r:.50}")
+    try:
+        number = float(value)
+    except OverflowError:  # JSON's integers have any number of digits
+        raise ValueError(f"{name} is an integer of {len(str(abs(value)))} digits") from None
+    if isnan(number) or (finite and not isfinite(number)):
+        raise ValueError(f"{name} is {number}")
+    return number
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,5 @@ def read_state(contents: Contents, n_samples: int, dtype: np.dtype[Any]) -> Opti
         if not least <= state[name] < 2**62:
             raise ValueError(f"{name} is {state[name]}")
     for name in ("friction", "work"):
-        state[name] = float(contents.setting(name, float, int))
-        if not np.isfinite(state[name]):
-            raise ValueError(f"{name} is {state[name]}")
+        state[name] = contents.number(name)
     return cast(OptimizerState, state)
