@@ -111,6 +111,7 @@ benchmark-smoke: build/installed $(VENV)/ready
 	$(BIN)/python benchmarks/descent.py --datasets digits
 	$(BIN)/python benchmarks/methods.py --sizes 300
 	$(BIN)/python benchmarks/force_error.py --points 300
+	$(BIN)/python benchmarks/restraint.py --points 150
 	$(BIN)/python benchmarks/convergence.py --dataset digits --contestants sklearn --output build/smoke
 	rm -rf build/paper-quick && $(BIN)/python benchmarks/paper.py --quick
 

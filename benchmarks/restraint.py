@@ -5,6 +5,7 @@ log is to be silent about ordinary data, of which small ones are restrained most
 problems whose forces are too stiff for the steps.
 """
 
+import argparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,10 +70,15 @@ def shown(parts: Sequence[float]) -> list[str]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=2000, help="of the largest data")
+    most = parser.parse_args().points
     columns = ["data", "parameters", "iterations", "less momentum", "shorter steps"]
     for title, cases in (("ordinary", ordinary()), ("hostile", hostile())):
         lines, parts = [], []
         for name, X, more in cases:
+            if len(X) > most:
+                continue
             seen = restraint(X, more)
             parts.append([seen[what] / seen["iterations"] for what in ("braked", "turned")])
             how = ", ".join(f"{parameter} {value}" for parameter, value in more.items())

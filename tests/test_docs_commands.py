@@ -106,6 +106,7 @@ SMALL = {
     "benchmarks/force_error.py": ["--points", "300"],
     "benchmarks/methods.py": ["--sizes", "300"],
     "benchmarks/paper.py": ["--plan"],
+    "benchmarks/restraint.py": ["--points", "150"],
     "benchmarks/frame.py": ["--datasets", "digits", "--rounds", "1"],
     "benchmarks/sparse_rows.py": ["--samples", "300", "--features", "90", "--alone"],
     "benchmarks/overhead.py": ["--sizes", "100", "--rounds", "1", "--fresh", "1"],
