@@ -67,7 +67,7 @@ asan tsan: $(VENV)/ready
 # not instrumented: the sanitizer is loaded before it, and what Python and its packages never free is not told.
 WATCHED_TESTS := $(addprefix tests/test_,$(addsuffix .py,minimal affinities approximate damaged_archives embedding \
   many_dimensions neighbors query_neighbors sparse_input threads transform tree))
-asan-python: build/installed
+asan-python: build/installed $(VENV)/ready
 	cmake --preset $@
 	cmake --build build/$@
 	rm -rf build/$@/package && mkdir -p build/$@/package
@@ -173,17 +173,21 @@ sdist-test:
 	cd build/sdist/acctsne-$(VERSION) && ../env/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
 
 # Wheels by zig's cross compiler, for all systems or those in SYSTEMS (packaging/wheels.py names them). By Python 3.12
-# or later one wheel serves all later versions.
+# or later one wheel serves all later versions, but for free-threaded ones.
 SYSTEMS ?=
-WHEEL_TAG = $(shell $(PYTHON) -c 'import sys; print("cp312-abi3" if sys.version_info >= (3, 12) else "cp311-cp311")')
+WHEEL_TAG = $(shell $(PYTHON) packaging/wheel_tag.py)
 WHEEL_ENV = build/wheel-env-$(WHEEL_TAG)
 wheel:
 	@$(MAKE) --no-print-directory $(WHEEL_ENV)/ready
 	PATH=$(CURDIR)/$(WHEEL_ENV)/bin:$(PATH) $(WHEEL_ENV)/bin/python packaging/wheels.py $(SYSTEMS)
 
 # This version's wheel for this machine as a user gets it: from the file, in a fresh environment, without a compiler.
+# It is built if it is not there, or older than what it is built from.
+WHEEL_SOURCES = $(NATIVE_SOURCES) $(PYTHON_SOURCES) $(BUILD_FILES) $(wildcard packaging/*)
 wheel-test:
-	@ls dist/acctsne-$(VERSION)-$(WHEEL_TAG)-*manylinux*$$(uname -m).whl > /dev/null 2>&1 || $(MAKE) wheel SYSTEMS=linux-$$(uname -m)
+	@wheel=$$(ls dist/acctsne-$(VERSION)-$(WHEEL_TAG)-*manylinux*$$(uname -m).whl 2> /dev/null | head -n 1); \
+	if [ -z "$$wheel" ] || [ -n "$$(find $(WHEEL_SOURCES) -newer "$$wheel" -print -quit)" ]; then \
+	  $(MAKE) wheel SYSTEMS=linux-$$(uname -m); fi
 	rm -rf build/wheel-test && $(PYTHON) -m venv build/wheel-test
 	build/wheel-test/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	env PATH=$(CURDIR)/build/wheel-test/bin CXX=none build/wheel-test/bin/python -m pip install --quiet \

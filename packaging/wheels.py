@@ -1,7 +1,8 @@
 """Wheels for every system, by zig's cross compiler: `make wheel`.
 
 Needs what the group "wheel" of pyproject.toml has. Python 3.12 or later makes one wheel for all
-later versions by the stable ABI, Python 3.11 one for itself, except on Windows. Wheels go to dist/.
+later versions by the stable ABI, Python 3.11 and free-threaded ones one each for themselves, except
+on Windows. Wheels go to dist/.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import ziglang
 from elftools.elf.elffile import ELFFile
+from wheel_tag import has_stable_abi
 
 ROOT = Path(__file__).parent.parent
 ZIG = Path(ziglang.__file__).parent / ("zig.exe" if os.name == "nt" else "zig")
@@ -61,11 +63,6 @@ def main() -> None:
         wheel = build(name, SYSTEMS[name], options.output)
         check(wheel, SYSTEMS[name])
         print(f"{name}: {wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
-
-
-def has_stable_abi() -> bool:
-    """Return whether this Python makes wheels of the stable ABI."""
-    return sys.version_info >= (3, 12)
 
 
 def systems_here() -> list[str]:

@@ -2,9 +2,18 @@
 
 import ast
 import inspect
+import os
 import re
+import runpy
+import shutil
+import subprocess
+import sys
+import sysconfig
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 import acctsne
 from acctsne import _core
@@ -82,3 +91,71 @@ def test_the_stub_is_true() -> None:
         if described_class.name == "_Optimizer":
             own = {name for name in vars(bound) if not name.startswith("__")}
             assert own == members - {"__init__"}
+
+
+# Targets of the Makefile, in a folder with as much of the project as make looks at.
+
+
+@pytest.fixture(name="project")
+def _project(tmp_path: Path) -> Path:
+    for name in ("Makefile", "pyproject.toml", "CMakeLists.txt", "CMakePresets.json"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "packaging", tmp_path / "packaging")
+    for name in ("native/core.cpp", "src/acctsne/__init__.py", "build/installed"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text('__version__ = "1.2.3"\n')
+    return tmp_path
+
+
+def would_do(project: Path, target: str) -> str:
+    """What make would run; it does run itself for what is in a folder of its own."""
+    command = ["make", "--dry-run", f"PYTHON={sys.executable}", target]
+    return subprocess.run(
+        command, cwd=project, capture_output=True, text=True, check=True
+    ).stdout  # fmt: skip
+
+
+def test_sanitized_tests_have_their_packages(project: Path) -> None:
+    assert "--group dev" in would_do(project, "asan-python")
+
+
+@pytest.mark.parametrize("source", ["native/core.cpp", "src/acctsne/__init__.py", "pyproject.toml"])
+def test_wheels_are_as_new_as_their_sources(project: Path, source: str) -> None:
+    build = "packaging/wheels.py linux-"
+    assert build in would_do(project, "wheel-test")
+    tag = runpy.run_path(str(ROOT / "packaging" / "wheel_tag.py"))["wheel_tag"]()
+    wheel = project / "dist" / f"acctsne-1.2.3-{tag}-manylinux_2_17_{os.uname().machine}.whl"
+    wheel.parent.mkdir()
+    wheel.write_bytes(b"")
+    assert build not in would_do(project, "wheel-test")
+    later = wheel.stat().st_mtime + 10
+    os.utime(project / source, (later, later))
+    assert build in would_do(project, "wheel-test")
+
+
+class Version(NamedTuple):
+    """As much of it as is looked at."""
+
+    major: int
+    minor: int
+
+
+@pytest.mark.parametrize(
+    ("version", "free_threaded", "tag"),
+    [
+        ((3, 11), None, "cp311-cp311"),
+        ((3, 12), 0, "cp312-abi3"),
+        ((3, 14), 0, "cp312-abi3"),
+        ((3, 13), 1, "cp313-cp313t"),
+    ],
+)
+def test_tags_of_wheels(
+    version: tuple[int, int],
+    free_threaded: int | None,
+    tag: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wheel_tag = runpy.run_path(str(ROOT / "packaging" / "wheel_tag.py"))["wheel_tag"]
+    monkeypatch.setattr(sys, "version_info", Version(*version))
+    monkeypatch.setattr(sysconfig, "get_config_var", {"Py_GIL_DISABLED": free_threaded}.get)
+    assert wheel_tag() == tag
