@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from acctsne import TSNE, AlignedTSNE, _core, aligned_estimator, quality
 from acctsne.embedding.ties import ties_of_ids, ties_of_relations
+from acctsne.optimize.optimizer import Optimizer
 from acctsne.runtime.progress import StageTimer
 from acctsne.stages import affinities_and_layout
 from helpers import optimizer_at, plain_kl, relative_error
@@ -217,6 +218,35 @@ def test_maps_are_the_same_at_any_number_of_threads(
         np.testing.assert_array_equal(one, other)
 
 
+def test_ctrl_c_keeps_the_maps(
+    some_digits: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = some_digits[0]
+    slices, ids = [X[:200], X[100:300]], [range(200), range(100, 300)]
+    whole = AlignedTSNE(max_iter=250).fit(slices, ids=ids)
+    interrupted = AlignedTSNE(max_iter=250, verbose=0).fit(slices, ids=ids)
+
+    step = Optimizer.step
+
+    def interrupt(self: Optimizer, phase: Any) -> None:
+        if self.n_iter == 30:
+            raise KeyboardInterrupt
+        step(self, phase)
+
+    monkeypatch.setattr(Optimizer, "step", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit(slices, ids=ids)
+    assert interrupted.n_iter_ == 29
+    assert not hasattr(interrupted, "kl_divergences_")
+    for kept, end, displaced in zip(
+        interrupted.embeddings_, whole.embeddings_, interrupted.displacements_, strict=True
+    ):
+        assert kept.shape == end.shape
+        assert not np.array_equal(kept, end)
+        assert np.isfinite(kept).all()
+        assert np.isfinite(displaced).sum() == 100
+
+
 def test_a_sweep_of_perplexity_ends_by_itself(some_digits: tuple[Array, Array]) -> None:
     X = some_digits[0]
     aligned = AlignedTSNE(perplexity=[10, 30, "auto"], dtype=np.float64)
@@ -249,6 +279,9 @@ def test_a_sweep_of_perplexity_ends_by_itself(some_digits: tuple[Array, Array]) 
         ({"ids": [range(40), [7, 7, *range(38)]]}, r"ids\[1\] has 7 3 times"),
         ({"ids": [range(40), range(40, 80)]}, "slice 1 shares no id"),
         ({"ids": 5}, "ids must be a list"),
+        ({"ids": [range(40), [7, np.nan, *range(38)]]}, r"ids\[1\] has no id for row 1, but nan"),
+        ({"ids": [range(40), np.append(np.arange(39), np.nan)]}, r"no id for row 39, but nan"),
+        ({"ids": [[*range(39), None]] * 2}, r"ids\[0\] has no id for row 39, but None"),
         ({"ids": None, "relations": {0: 0}}, "relations must be a list"),
         ({"ids": None, "relations": []}, "0 entries for 2 slices"),
         ({"ids": None, "relations": [[]]}, "share no point"),

@@ -172,6 +172,47 @@ def test_bfloat16_is_refused(name: str) -> None:
             use(Named(name))
 
 
+def bits_of_bfloat16(X: Array) -> Array:
+    """The upper half of float32, which is what bfloat16 is."""
+    bits: Array = X.astype(np.float32).view(np.uint32) >> 16
+    return bits.astype(np.uint16)
+
+
+def embeddings(n: int, features: int) -> Array:
+    """As language models make them: of length 1, some numbers zero."""
+    X: Array = np.random.default_rng(1).normal(size=(n, features))
+    X[:, ::17] = 0
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    return X
+
+
+@pytest.mark.parametrize("scale", [1, 30])
+@pytest.mark.parametrize("features", [4, 768])
+def test_bits_of_bfloat16_are_refused(scale: float, features: int) -> None:
+    bits = bits_of_bfloat16(scale * embeddings(60, features))
+    for use in (TSNE().fit, lambda X: nearest_neighbors(X, 5), Affinities.from_data):
+        with pytest.raises(ValueError, match=r"X is of type uint16.*ml_dtypes.*astype"):
+            use(bits)
+    assert nearest_neighbors(bits.astype(np.float32), 5).indices.shape == (60, 5)
+
+
+def test_whole_numbers_of_16_bits_are_taken() -> None:
+    rng = np.random.default_rng(2)
+    gradient = np.linspace(0, 65535, 60 * 50)
+    for values in (
+        rng.poisson(3, (60, 50)),
+        rng.integers(0, 65536, (60, 50)),
+        rng.integers(0x3C00, 0x4500, (60, 50)),  # an image of little contrast
+        rng.integers(0xBC00, 0xC500, (60, 50)),
+        rng.normal(0x8000, 3000, (60, 50)),
+        np.where(rng.random((60, 50)) < 0.01, 0xC000, 0x4000),  # bright specks
+        gradient.reshape(60, 50),
+        np.zeros((60, 50)),
+    ):
+        found = nearest_neighbors(values.astype(np.uint16), 5)
+        assert found.indices.shape == (60, 5)
+
+
 def test_tables_of_h5ad_are_mapped(tmp_path: Path) -> None:
     X = bytes_of(50).astype(np.float32)
     anndata.AnnData(X=X).write_h5ad(tmp_path / "cells.h5ad")

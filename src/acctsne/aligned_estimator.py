@@ -98,6 +98,11 @@ dtype, force_error, dof, neighbors, verbose, random_state
         Seconds for all affinities and layouts ("start"), the descent ("descent") and both
         ("total").
 
+    Notes
+    -----
+    Ctrl-C raises KeyboardInterrupt as in :class:`TSNE`. If the descent has begun, the attributes
+    but `kl_divergences_` hold the maps so far, of which some may have taken one iteration more.
+
     See Also
     --------
     TSNE : One map.
@@ -226,22 +231,31 @@ dtype, force_error, dof, neighbors, verbose, random_state
             ties = _check_ties(relations, ids, [problem.n_samples for problem in problems])
             descent = self._start(problems, ties, timer)
             rules = Watch(Watch.of(self._of_a_slice(self.perplexity)).tol)
-            with (
-                timer.stage("descent"),
-                progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to,
-            ):
-                self.n_iter_ = descent.run(rules, move_to) - 1
-            self.kl_divergences_ = [optimizer.kl() for optimizer in descent.optimizers]
-            maps = [optimizer.positions for optimizer in descent.optimizers]
-            offsets = ties.offsets(maps)
-            if self.strength > 0:
-                maps = [one + by.astype(one.dtype) for one, by in zip(maps, offsets, strict=True)]
-            self.embeddings_ = maps
-            self.displacements_ = ties.displacements(maps)
-            self.timings_ = {**timer.seconds, "total": timer.total()}
+            if hasattr(self, "kl_divergences_"):
+                del self.kl_divergences_  # an earlier fit's, lest they stay if this one is ended
+            try:
+                with (
+                    timer.stage("descent"),
+                    progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to,
+                ):
+                    descent.run(rules, move_to)
+                self.kl_divergences_ = [optimizer.kl() for optimizer in descent.optimizers]
+            finally:
+                # Also after Ctrl-C: maps of the iterations that were done.
+                self._keep(descent, timer)
             for at, kl in enumerate(self.kl_divergences_):
                 logger.info("slice %d: KL divergence %.4f", at, kl)
         return self.embeddings_
+
+    def _keep(self, descent: JointDescent, timer: StageTimer) -> None:
+        maps = [optimizer.positions for optimizer in descent.optimizers]
+        offsets = descent.ties.offsets(maps)
+        if self.strength > 0:
+            maps = [one + by.astype(one.dtype) for one, by in zip(maps, offsets, strict=True)]
+        self.embeddings_ = maps
+        self.displacements_ = descent.ties.displacements(maps)
+        self.n_iter_ = min(optimizer.n_iter for optimizer in descent.optimizers) - 1
+        self.timings_ = {**timer.seconds, "total": timer.total()}
 
     def _of_a_slice(self, perplexity: Any) -> dict[str, Any]:
         """Return the parameters of a TSNE of one slice."""

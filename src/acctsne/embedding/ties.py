@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne.runtime.checks import check_unique
+from acctsne.runtime.labels import label_array, missing_labels
 
 Rows = npt.NDArray[np.intp]
 Layout = npt.NDArray[Any]
@@ -166,11 +167,18 @@ def ties_of_ids(ids: Any, sizes: Sequence[int]) -> Ties:
     last_seen: dict[Any, tuple[int, int]] = {}
     ties = []
     for here, given in enumerate(ids):
-        array = np.asarray(given)
+        array = label_array(given)
         if array.shape != (sizes[here],):
             raise ValueError(
                 f"ids[{here}] has shape {array.shape}; expected ({sizes[here]},), one id for each "
                 f"row of slice {here}"
+            )
+        missing = missing_labels(array)
+        if missing.any():
+            raise ValueError(
+                f"ids[{here}] has no id for row {np.argmax(missing)}, but "
+                f"{array[np.argmax(missing)]}: give every row one, of its own if it is in no other "
+                "slice"
             )
         names = array.tolist()
         check_unique(names, f"ids[{here}]")

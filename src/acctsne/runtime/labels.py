@@ -18,7 +18,7 @@ def label_array(labels: Any) -> Array:
 
 
 def missing_labels(labels: Array) -> npt.NDArray[np.bool_]:
-    """Say which labels are None, NaN or NA.
+    """Say which labels are None, NaN, NaT or NA.
 
     Examples
     --------
@@ -27,6 +27,8 @@ def missing_labels(labels: Array) -> npt.NDArray[np.bool_]:
     """
     if labels.dtype.kind == "f":
         return np.isnan(labels)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
     if labels.dtype.kind != "O":
         return np.zeros(len(labels), dtype=bool)
     pandas = sys.modules.get("pandas")

@@ -16,6 +16,13 @@ STORED_TYPES = (np.float64, np.float32, np.float16, np.uint8)
 # Rows looked at in one go.
 BLOCK_ROWS = 4096
 
+# High bytes, without the sign, of numbers from 3e-5 to 2000 in bfloat16; which part of all must be
+# of these, and which part of the rarer sign, to be taken for such; and rows that are looked at.
+BFLOAT16_BYTES = (0x38, 0x44)
+BFLOAT16_COMMON = 0.99
+BFLOAT16_RARER_SIGN = 0.05
+BFLOAT16_ROWS = 1000
+
 # Up to here, an array whose rows do not lie in one piece, as in Fortran order, is copied: each of
 # its numbers would be fetched by itself, many times.
 SCATTERED_BYTES = 2**30
@@ -58,13 +65,37 @@ def check_finite(X: Any, name: str, estimator: str | None = None) -> None:
 
 
 def check_not_bfloat16(X: Any, name: str) -> None:
-    """Refuse bfloat16, which NumPy knows only by name.
+    """Refuse bfloat16, which NumPy knows only by name, and its bits in an array of uint16.
 
-    The bits of bfloat16 in an array of uint16 cannot be told from whole numbers, and are taken for
-    them.
+    Bits are told by their signs: numbers of either sign lie in two narrow bands far apart, which
+    counts and images do not fill alone. Bits of positive numbers alone cannot be told from whole
+    numbers, and are taken for them.
     """
     if str(getattr(X, "dtype", "")).removeprefix("torch.") == "bfloat16":
         raise TypeError(
             f"{name} is bfloat16, which NumPy cannot compute with; convert it to float16, if its "
             "values are within 65504, or to float32: X.astype(numpy.float32), in torch X.float()"
         )
+    is_uint16 = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == np.uint16
+    if is_uint16 and _looks_like_bfloat16(X):
+        raise ValueError(
+            f"{name} is of type uint16, and its values look like the bits of bfloat16: of either "
+            "sign, with common exponents. Convert them by X.view(ml_dtypes.bfloat16).astype("
+            "numpy.float32). If they are whole numbers after all, X.astype(numpy.float32) says so"
+        )
+
+
+def _looks_like_bfloat16(X: np.ndarray[Any, Any]) -> bool:
+    step = max(1, len(X) // BFLOAT16_ROWS)
+    values = X[::step][: 2 * BFLOAT16_ROWS].ravel()
+    values = values[(values & 0x7FFF) != 0]  # zeros have no size
+    least, most = BFLOAT16_BYTES
+    common = (values & 0x7FFF) >> 8
+    common = values[(common >= least) & (common <= most)]
+    negative = np.count_nonzero(common & 0x8000)
+    rarer = min(negative, len(common) - negative)
+    return bool(
+        len(values) > 0
+        and len(common) >= BFLOAT16_COMMON * len(values)
+        and rarer >= BFLOAT16_RARER_SIGN * len(values)
+    )
