@@ -1,12 +1,11 @@
 // Step 3, first half (the paper's Algorithm 1 and the sort).
 //
 // 1. Codes: one SIMD pass over chunks of points.
-// 2. Sort. The codes come in the order of the previous sort, and points move little in between:
-// they
-//    are nearly sorted. One pass puts them into buckets by their leading bits: per chunk a
-//    histogram, one running sum over buckets and chunks, per chunk a scatter. Each bucket is then
-//    sorted in cache: by insertion as long as that has little to move, else by its own leading
-//    bits first.
+// 2. Sort. The codes come in the order of the previous sort, and points move little in between, so
+//    that they are nearly sorted. One pass puts them into buckets by their leading bits: per chunk
+//    a histogram, one running sum over buckets and chunks, per chunk a scatter. Each bucket is then
+//    sorted in cache: by insertion as long as that has little to move, else by its own leading bits
+//    first.
 //
 // Equal codes are ordered by their points' ids, so that the result depends neither on the threads
 // nor on the order before.
