@@ -39,6 +39,8 @@ def check_outputs(options: argparse.Namespace) -> None:
     if options.output not in (None, "-"):
         with blaming("-o"):
             io.check_output(Path(options.output), neighbors=options.write_neighbors is not None)
+        if suffix_of(options.output) == suffix_of(options.data) == ".h5ad":
+            io.check_source(options.data)
     for kind in wanted:
         with blaming(f"--{kind}"):
             check_picture(getattr(options, kind), kinds[kind])

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse, load_npz
 
 from acctsne.files.backed import mapped_table
+from acctsne.files.hdf5 import find_inside, group_inside
 from acctsne.files.matrix_market import read_matrix_market, write_matrix_market
 from acctsne.files.replacing import DataError, replacing, reserve, suffix_of
 from acctsne.files.stored_rows import StoredRows
@@ -329,6 +330,7 @@ def _read_cells(path: Path, n_samples: int) -> Array:
         cells = found
     if len(cells) != n_samples:
         raise DataError(f"{path}: {len(cells)} labels for {n_samples} samples")
+    _check_labels(path, cells)
     return cells
 
 
@@ -466,8 +468,12 @@ def _unreadable(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, ModuleNotFoundError, DataError):
+    except (ModuleNotFoundError, DataError):
         raise
+    except MemoryError as error:
+        raise MemoryError(
+            f"{path}: cannot be read: {_one_line(error) if str(error) else 'memory ran out'}"
+        ) from error
     except Exception as error:
         kind = "text" if suffix_of(path) == ".txt" else known_suffix(path)[1:]
         raise DataError(f"{path}: not a readable {kind} file: {_one_line(error)}") from error
@@ -494,9 +500,10 @@ def _write_npy(beside: Path, written: Written) -> None:
 
 
 def _read_npz(path: Path, wanted: Wanted) -> Data:
-    arrays = _arrays(path)
-    named = [name for name in (wanted.key, wanted.labels) if name is not None]
-    if {"format", "shape", "data"} <= set(arrays):
+    key, labels = wanted.key, wanted.labels
+    names = _names(path)
+    named = [name for name in (key, labels) if name is not None]
+    if {"format", "shape", "data"} <= set(names):
         if named:
             raise DataError(
                 f"{path}: no array {named[0]!r}, but one sparse matrix; its labels need a file "
@@ -505,9 +512,13 @@ def _read_npz(path: Path, wanted: Wanted) -> Data:
         with _unreadable(path):
             return Data(check_sparse(load_npz(path)))
     for name in named:
-        if name not in arrays:
-            raise DataError(f"{path}: no array {name!r}; there are {', '.join(arrays)}")
-    key, labels = wanted.key, wanted.labels
+        if name not in names:
+            raise DataError(f"{path}: no array {name!r}; there are {', '.join(names)}")
+    may_be_labels = {labels} if labels is not None else {*LABEL_NAMES, "y"}
+    # Only what is asked for: others may be many times as large.
+    arrays = _arrays(
+        path, names if key is None else [n for n in names if n in {key, *may_be_labels}]
+    )
     if key is not None:
         X = arrays[key]
     else:
@@ -524,11 +535,17 @@ def _read_npz(path: Path, wanted: Wanted) -> Data:
     return Data(X, None if labels is None else arrays[labels], labels, tuple(guesses))
 
 
-def _arrays(path: Path) -> dict[str, Array]:
-    """Read all arrays of an npz."""
+def _names(path: Path) -> list[str]:
+    """Name the arrays of an npz."""
     # Opened here: numpy leaves a file that is no archive open.
     with _unreadable(path), open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        members = {name: archive[name] for name in archive.files}
+        return list(archive.files)
+
+
+def _arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
+    """Read arrays of an npz."""
+    with _unreadable(path), open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        members = {name: archive[name] for name in names}
     # A member without numpy's mark is handed out as bytes.
     for name, array in members.items():
         if not isinstance(array, np.ndarray):
@@ -626,7 +643,7 @@ def _only_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> tuple[str, 
 
 def _read_label_array(path: Path) -> Array:
     if suffix_of(path) == ".npz":
-        arrays = list(_arrays(path).values())
+        arrays = list(_arrays(path, _names(path)).values())
     else:
         with _unreadable(path), open(path, "rb") as file:
             arrays = [np.load(file, allow_pickle=False)]
@@ -645,14 +662,11 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
         file = h5py.File(path, "r")
     with file:
         element = _h5ad_matrix(path, file, key)
-        with _unreadable(path):
-            columns = list(file["obs"]) if labels is not None else []
-        if labels is not None and labels not in columns:
-            raise DataError(f"{path}: no {labels!r} in obs; there are {', '.join(columns)}")
+        column = None if labels is None else _h5ad_member(path, file, "obs", labels)
         with _unreadable(path):
             X = mapped_table(path, element) if isinstance(element, h5py.Dataset) else None
             X = elements.read_elem(element) if X is None else X
-            read = None if labels is None else elements.read_elem(file["obs"][labels])
+            read = None if column is None else elements.read_elem(column)
     if not issparse(X) and not isinstance(X, np.ndarray):
         raise DataError(f"{path}: {key or 'X'} is a {type(X).__name__}; an array is needed")
     with _unreadable(path):
@@ -688,13 +702,29 @@ def _open_h5ad(path: Path, wanted: Wanted) -> StoredRows:
 
 def _h5ad_matrix(path: Path, file: Any, key: str | None) -> Any:
     """Find X, or an array of obsm by its name."""
+    if key is not None:
+        return _h5ad_member(path, file, "obsm", key)
     with _unreadable(path):
-        if key is None:
-            return file["X"]
-        maps = file["obsm"]
-    if key not in maps:
-        raise DataError(f"{path}: no {key!r} in obsm; there are {', '.join(maps)}")
-    return maps[key]
+        return find_inside(path, file, "X")
+
+
+def _h5ad_member(path: Path, file: Any, group: str, name: str) -> Any:
+    """Find an array of obsm or a column of obs."""
+    with _unreadable(path):
+        members = group_inside(path, file, group)
+        names = list(members)
+    if name not in names:
+        raise DataError(f"{path}: no {name!r} in {group}; there are {', '.join(names)}")
+    with _unreadable(path):
+        return find_inside(path, members, name)
+
+
+def check_source(path: Path) -> None:
+    """Check, before any work is done for it, that a map can be added to a copy of an h5ad file."""
+    h5py = require("h5py", "anndata")
+    with _unreadable(path), h5py.File(path, "r") as file:
+        if "obsm" in file:
+            group_inside(path, file, "obsm")
 
 
 def _write_h5ad(beside: Path, written: Written) -> None:
@@ -707,7 +737,9 @@ def _write_h5ad(beside: Path, written: Written) -> None:
         reserve(beside, room)
         elements = require("anndata.io", "anndata")
         with require("h5py", "anndata").File(beside, "r+") as file:
-            elements.write_elem(file["obsm"], OBSM_KEY, Y)
+            if "obsm" not in file:
+                elements.write_elem(file, "obsm", {})
+            elements.write_elem(group_inside(Path(source), file, "obsm"), OBSM_KEY, Y)
         return
     made = require("anndata", "anndata").AnnData(shape=(len(Y), 0), obsm={OBSM_KEY: Y})
     if text is not None:
@@ -727,7 +759,31 @@ def _checked(path: Path, data: Data) -> Data:
             f"{path}: labels {data.label_name!r} of shape {data.labels.shape} for "
             f"{X.shape[0]} samples"
         )
+    if data.labels is not None:
+        _check_labels(path, data.labels)
     return Data(X, data.labels, data.label_name, data.guesses)
+
+
+def _check_labels(path: Path, cells: Array) -> None:
+    """Refuse labels that no format can hold, before a map is made that is to be written with them.
+
+    Text with NUL, or with halves of characters as damaged UTF-16 has them.
+    """
+    if cells.dtype.kind == "V":
+        raise DataError(f"{path}: labels of type {cells.dtype}; a number or a text is needed")
+    if cells.dtype.kind not in "OU":
+        return
+    for row, label in enumerate(cells.tolist()):
+        if isinstance(label, str) and ("\0" in label or not _is_unicode(label)):
+            raise DataError(f"{path}: label {row + 1}, {label!r:.50}, is not text of Unicode")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_table(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -15,7 +15,10 @@ import numpy.typing as npt
 from scipy.sparse import coo_matrix, csr_matrix
 
 from acctsne.files.replacing import suffix_of
+from acctsne.runtime.checks import check_n_samples
+from acctsne.runtime.memory import room_for
 
+ADVICE = "Fewer rows need less"
 BANNER = "%%matrixmarket"
 FORMATS = ("coordinate", "array")
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
@@ -27,10 +30,13 @@ def read_matrix_market(path: Path) -> Any:
     with gzip.open(path, "rt") if suffix_of(path) == ".gz" else open(path) as file:
         form, field, symmetry = _banner(file)
         sizes = _sizes(file, 3 if form == "coordinate" else 2)
-        body = _numbers(file)
-    if form == "array":
-        return _dense(body, sizes, symmetry)
-    return _sparse(body, sizes, field, symmetry)
+        # Dense numbers, or an offset for every row: a header of one line can ask for any number.
+        needed = 8 * (sizes[0] * sizes[1] if form == "array" else sizes[0])
+        with room_for(needed, "the matrix that the header speaks of", ADVICE):
+            body = _numbers(file)
+            if form == "array":
+                return _dense(body, sizes, symmetry)
+            return _sparse(body, sizes, field, symmetry)
 
 
 def write_matrix_market(path: Path, Y: npt.NDArray[Any]) -> None:
@@ -63,8 +69,9 @@ def _sizes(file: IO[str], count: int) -> list[int]:
         if len(words) != count or not all(word.isdecimal() and len(word) < 19 for word in words):
             raise ValueError(f"{line.strip()!r:.60} is not the {count} sizes of a matrix")
         sizes = [int(word) for word in words]
-        if max(sizes[:2]) >= 2**31:
-            raise ValueError(f"{sizes[0]} rows and {sizes[1]} columns are more than can be held")
+        check_n_samples(sizes[0], "the matrix")
+        if sizes[1] >= 2**31:
+            raise ValueError(f"{sizes[1]} columns are more than can be held")
         return sizes
     raise ValueError("the file ends before the matrix' sizes")
 

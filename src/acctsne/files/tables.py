@@ -182,7 +182,7 @@ def as_labels(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype == object:
         listed = values.tolist()
         plain = {type(value) for value in listed} <= {int, float}
-        values = np.array(listed) if plain else values.astype(str)
+        values = np.array(listed) if plain else label_text(values)
     if values.dtype.kind == "U":
         with suppress(ValueError, OverflowError):
             numbers = values.astype(np.int64)
@@ -196,7 +196,12 @@ def as_labels(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def label_text(cells: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     """Give labels as text, which is empty for those that are missing."""
-    return np.where(missing_labels(cells), "", cells.astype(object)).astype(str)
+    missing = missing_labels(cells)
+    if cells.dtype.kind in "OS":
+        # Bytes that are no text are shown as what they are.
+        texts = (c.decode(errors="backslashreplace") if isinstance(c, bytes) else c for c in cells)
+        cells = np.fromiter(texts, object, len(cells))
+    return np.where(missing, "", cells.astype(object)).astype(str)
 
 
 def read_column(path: Path, n_rows: int) -> npt.NDArray[np.str_]:
@@ -571,11 +576,21 @@ def write_arrow(
         columns[NEIGHBORS] = arrow.StructArray.from_arrays(
             [_lists(rows) for rows in neighbors], ["ids", "distances"]
         )
+    if labels is not None:
+        columns["label"] = _arrow_labels(arrow, labels)
     table = arrow.table(columns)
     if suffix_of(path) == ".parquet":
         require("pyarrow.parquet", "parquet").write_table(table, path)
     else:
         require("pyarrow.feather", "parquet").write_feather(table, path)
+
+
+def _arrow_labels(arrow: Any, labels: npt.NDArray[Any]) -> Any:
+    """Give labels as a column; as text if their type, such as complex numbers, has none."""
+    try:
+        return arrow.array(labels)
+    except (arrow.ArrowException, TypeError, ValueError):
+        return arrow.array([text or None for text in label_text(labels).tolist()])
 
 
 def _lists(rows: npt.NDArray[Any]) -> Any:
