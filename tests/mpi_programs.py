@@ -495,12 +495,6 @@ def some(processes: int) -> Iterator[Any]:
         time.sleep(0.01)
 
 
-def four() -> None:
-    """What is for four processes, who are started once for it."""
-    same_bits()
-    checkpoints()
-
-
 def checkpoints() -> None:
     """Go on with another number of processes, again and again."""
     checkpoint.PIECE_ROWS = 1000  # so that rows of a process lie in several, and share some
@@ -666,19 +660,20 @@ def interrupted() -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("error")
-    program = {
+    programs = {
         "same_bits": same_bits,
         "files": files,
         "errors": errors,
         "own_ways": own_ways,
         "unforeseen": unforeseen,
         "interrupted": interrupted,
-        "four": four,
+        "checkpoints": checkpoints,
         "new_points": new_points,
         "damaged_checkpoints": damaged_checkpoints,
-    }[sys.argv[1]]
+    }
     try:
-        program()
+        for name in sys.argv[1:]:
+            programs[name]()
     except BaseException:
         import traceback
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import anndata
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import acctsne
+from acctsne.cli import main
 from acctsne.distributed import TSNE
 
 PROGRAMS = Path(__file__).parent / "mpi_programs.py"
@@ -37,8 +39,9 @@ def mpiexec(
     )
 
 
-def run_program(name: str, processes: int, folder: Path) -> subprocess.CompletedProcess[str]:
-    return mpiexec(processes, sys.executable, str(PROGRAMS), name, cwd=folder)
+def run_programs(processes: int, folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
+    """Start processes once for all of the programs."""
+    return mpiexec(processes, sys.executable, str(PROGRAMS), *names, cwd=folder)
 
 
 def process_of_rank(rank: int, launcher: int) -> int:
@@ -54,8 +57,8 @@ def process_of_rank(rank: int, launcher: int) -> int:
     raise AssertionError(f"no rank {rank} among {found}")
 
 
-def check_content(name: str, processes: int, folder: Path) -> None:
-    ended = run_program(name, processes, folder)
+def check_content(processes: int, folder: Path, *names: str) -> None:
+    ended = run_programs(processes, folder, *names)
     assert ended.returncode == 0, ended.stderr
     for rank in range(processes):
         assert f"process {rank} is content" in ended.stdout
@@ -73,39 +76,35 @@ def test_the_example_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("processes", [2, 3])
 def test_same_bits_as_one_process(processes: int, tmp_path: Path) -> None:
-    check_content("same_bits", processes, tmp_path)
+    check_content(processes, tmp_path, "same_bits")
 
 
 def test_each_reads_its_own_rows_of_a_file(tmp_path: Path) -> None:
-    check_content("files", 2, tmp_path)
+    check_content(2, tmp_path, "files")
 
 
-def test_an_error_of_one_is_an_error_of_all(tmp_path: Path) -> None:
-    check_content("errors", 3, tmp_path)
-
-
-def test_processes_have_ways_of_their_own(tmp_path: Path) -> None:
-    check_content("own_ways", 3, tmp_path)
+def test_an_error_of_one_is_an_error_of_all_but_ways_may_differ(tmp_path: Path) -> None:
+    check_content(3, tmp_path, "own_ways", "errors")
 
 
 def test_four_make_the_same_and_any_number_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
-    check_content("four", 4, tmp_path)
+    check_content(4, tmp_path, "same_bits", "checkpoints")
 
 
 def test_damaged_checkpoints_and_failing_processes(tmp_path: Path) -> None:
-    check_content("damaged_checkpoints", 2, tmp_path)
+    check_content(2, tmp_path, "damaged_checkpoints")
 
 
 def test_new_points_and_files(tmp_path: Path) -> None:
-    check_content("new_points", 3, tmp_path)
+    check_content(3, tmp_path, "new_points")
 
 
 def test_they_are_interrupted_together(tmp_path: Path) -> None:
-    check_content("interrupted", 2, tmp_path)
+    check_content(2, tmp_path, "interrupted")
 
 
 def test_an_unforeseen_error_ends_all(tmp_path: Path) -> None:
-    ended = run_program("unforeseen", 2, tmp_path)
+    ended = run_programs(2, tmp_path, "unforeseen")
     assert ended.returncode != 0
     said = "acctsne: rank 1 of 2 failed, which ends all: MemoryError: A fit of 600 samples"
     assert ended.stderr.count("acctsne: rank") == 1
@@ -233,10 +232,6 @@ class TestCommandLine:
     def test_one_usage_error(self, tmp_path: Path) -> None:
         np.save(tmp_path / "data.npy", np.zeros((20, 3)))
         embed = [sys.executable, "-m", "acctsne", "embed", "data.npy", "-o", "map.npy"]
-        ended = mpiexec(2, *embed, "--perplexity", "many", cwd=tmp_path)
-        assert ended.returncode == 2
-        assert ended.stderr.count("error: argument --perplexity: must be") == 1
-        assert ended.stderr.count("usage: ") == 1
         ended = mpiexec(2, *embed, "--labels", "y", cwd=tmp_path)
         assert ended.returncode == 2
         assert ended.stderr.count("error: --labels cannot be used by several processes") == 1
@@ -245,9 +240,47 @@ class TestCommandLine:
         assert ended.returncode != 0
         assert ended.stderr.count("error: rank 1: argument --init: must be") == 1
         assert not (tmp_path / "map.npy").exists()
-        ended = mpiexec(2, sys.executable, "-m", "acctsne", "info", cwd=tmp_path)
-        assert ended.returncode == 1
-        assert ended.stderr.count("info is for one process") == 1
+
+    @pytest.mark.parametrize("rank", [0, 1])
+    @pytest.mark.parametrize(
+        ("size_name", "rank_name"),
+        [
+            ("PMI_SIZE", "PMI_RANK"),
+            ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+            ("SLURM_NTASKS", "SLURM_PROCID"),
+        ],
+    )
+    def test_the_first_process_speaks(
+        self,
+        size_name: str,
+        rank_name: str,
+        rank: int,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "mpi4py", None)  # lest it be started here
+        monkeypatch.setenv("SLURM_STEP_ID", "0")
+        monkeypatch.setenv(size_name, "2")
+        monkeypatch.setenv(rank_name, str(rank))
+
+        def said(*arguments: str) -> tuple[int, str]:
+            try:
+                code: Any = main([*arguments])
+            except SystemExit as ended:
+                code = ended.code
+            written = capsys.readouterr()
+            return code, written.out + written.err
+
+        first = rank == 0
+        code, text = said("embed", "data.npy", "--perplexity", "many")
+        assert code == 2
+        assert ("error: argument --perplexity: must be" in text) == bool(text) == first
+        code, text = said("info")
+        assert code == 1
+        assert ("info is for one process" in text) == bool(text) == first
+        code, text = said("--version")
+        assert code == 0
+        assert bool(text) == first
 
     @pytest.mark.parametrize("step", ["_started", "_check_options"])
     def test_interrupted_before_the_fit(self, step: str, tmp_path: Path) -> None:
