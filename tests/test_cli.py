@@ -675,3 +675,15 @@ def test_transform(folder: Path) -> None:
 def test_transform_without_a_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = failure(capsys, "transform", "absent.npz", "data.npy", "-o", "new.npy")
     assert "absent.npz: no such file" in said
+
+
+def test_demo_without_matplotlib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["demo", "--output", str(tmp_path / "demo")]) == 1
+    said = capsys.readouterr()
+    assert "matplotlib is not installed; run: pip install 'acctsne[plot]'" in said.err
+    # Before the work, not after it.
+    assert not said.out
+    assert not (tmp_path / "demo").exists()

@@ -1,5 +1,6 @@
 """Files that cannot be written whole: the old one stays, the error names it, nothing crashes."""
 
+import errno
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from acctsne import Affinities, Embedding
+from acctsne.cli import main
 
 # As a full disk does, the limit stops a file in the midst of a write.
 CHILD = """
@@ -93,6 +95,38 @@ def test_the_old_file_stays(
     else:
         assert (folder / name).read_bytes() == OLD
     assert not list(folder.glob(".*part*"))
+
+
+@pytest.mark.parametrize(("option", "name"), OUTPUTS)
+def test_a_disk_that_may_only_be_read(
+    tmp_path: Path,
+    X: npt.NDArray[np.float64],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    name: str,
+) -> None:
+    # root may write wherever the disk lets it, so the system's refusal is acted.
+    open_file = os.open
+
+    def refuse_new_files(path: Any, flags: int, *mode: Any, **more: Any) -> int:
+        if flags & os.O_CREAT and Path(os.fsdecode(path)).parent == tmp_path:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return open_file(path, flags, *mode, **more)
+
+    np.save(tmp_path / "data.npy", X[:100])
+    if option != "--checkpoint":
+        (tmp_path / name).write_bytes(OLD)
+    more = ["--checkpoint-every", "50", "-o", "-"] if option == "--checkpoint" else []
+    settings = ["--perplexity", "5", "--max-iter", "250", "--quiet", "--threads", "1"]
+    given = ["embed", str(tmp_path / "data.npy"), option, str(tmp_path / name)]
+    monkeypatch.setattr(os, "open", refuse_new_files)
+    assert main([*given, *more, *settings]) == 1
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert f"{name} cannot be written: Read-only file system" in said
+    kept = [tmp_path / name] if option != "--checkpoint" else []
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "data.npy", *kept])
+    assert all(path.read_bytes() == OLD for path in kept)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, P: Affinities) -> None:

@@ -44,6 +44,14 @@ def with_room(room: int, n: int, call: str) -> tuple[str, int]:
     return said, grown
 
 
+def test_more_threads_than_there_is_room_for() -> None:
+    # 2000 stacks are 16 GB of addresses: fewer threads do the work.
+    said, _ = with_room(
+        10**9, 500, "TSNE(n_jobs=2000, perplexity=5, max_iter=250, init='random').fit(X)"
+    )
+    assert not said
+
+
 @pytest.mark.parametrize(
     ("call", "size"),
     [

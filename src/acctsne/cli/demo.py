@@ -12,6 +12,7 @@ from acctsne import quality
 from acctsne.estimator import TSNE
 from acctsne.pictures import plot
 from acctsne.runtime.build import build_info
+from acctsne.runtime.optional import require
 from acctsne.runtime.threads import effective_threads
 
 STEPS = {
@@ -32,6 +33,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Embed them, print the table of steps, write map and picture."""
+    require("matplotlib", "plot")
     X, y = load_digits(return_X_y=True)
     tsne = TSNE(random_state=0, n_jobs=options.threads)
     embedding = tsne.fit_transform(X)

@@ -18,6 +18,11 @@ SMALL = 2**26
 
 ADVICE = "Fewer samples, fewer neighbours (a smaller perplexity) or float32 need less"
 
+# Addresses that a thread takes, whether it uses them or not: its stack, and where glibc gives it
+# memory from.
+USUAL_STACK = 8 * 2**20
+ARENA = 64 * 2**20
+
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -38,6 +43,21 @@ def room_for(needed: int, what: str, advice: str = ADVICE) -> Iterator[None]:
         raise MemoryError(
             f"{what} needs at least {_size(needed)} of memory, and it ran out. {advice}"
         ) from error
+
+
+def threads_that_fit() -> int | None:
+    """Tell how many threads half of the address space that is left can hold; None without a limit.
+
+    Threads are started until the system refuses: then there is no room left for their work.
+    """
+    if sys.platform == "win32":
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    stack = USUAL_STACK if stack == resource.RLIM_INFINITY else stack
+    return max(limit - _used()[0], 0) // 2 // (stack + ARENA)
 
 
 def _left() -> Iterator[tuple[str, int]]:

@@ -11,6 +11,8 @@ from typing import Any
 import joblib
 from threadpoolctl import ThreadpoolController
 
+from acctsne.runtime.memory import threads_that_fit
+
 # More than any machine has; beyond, threads cost memory and bring nothing.
 MAX_THREADS = 4096
 
@@ -30,7 +32,7 @@ def effective_threads(n_jobs: int | None) -> int:
     """Turn scikit-learn's n_jobs into a number of threads.
 
     None and -1 mean every available core, -2 all but one, and so on; a positive number is taken
-    as it is.
+    as it is, unless the address space is limited and holds neither so many nor as many as cores.
     """
     if n_jobs is None:
         return available_cores()
@@ -43,7 +45,8 @@ def effective_threads(n_jobs: int | None) -> int:
             f"n_jobs is {n_jobs}; at most {MAX_THREADS} threads are started. Use None or -1 for "
             "all cores"
         )
-    return int(n_jobs)
+    fit = threads_that_fit()
+    return int(n_jobs if fit is None else min(n_jobs, max(fit, available_cores())))
 
 
 class _Limits:
