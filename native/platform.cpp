@@ -3,6 +3,7 @@
 #include "acctsne/platform.hpp"
 
 #if defined(__linux__)
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
@@ -34,6 +35,8 @@ constexpr std::uint32_t kAvx512Vl = bit(31);
 constexpr std::uint32_t kAvx512Vnni = bit(11);
 constexpr std::uint32_t kSavesAvx = bit(1) | bit(2);
 constexpr std::uint32_t kSavesAvx512 = bit(5) | bit(6) | bit(7);
+// HWCAP_ASIMDDP of Linux's asm/hwcap.h, which older headers lack.
+constexpr std::uint32_t kDotProducts = bit(20);
 
 constexpr bool has_all(std::uint64_t word, std::uint32_t bits) {
   return (word & bits) == bits;
@@ -74,6 +77,8 @@ CpuWords read_cpu_words() {
   if (has_all(cpu.leaf1_ecx, kOsXsave)) {
     cpu.saved = read_saved_registers();
   }
+#elif defined(__aarch64__) && defined(__linux__)
+  cpu.hwcap = getauxval(AT_HWCAP);
 #endif
   return cpu;
 }
@@ -87,6 +92,10 @@ bool runs_avx512(const CpuWords& cpu) {
   return runs_avx2(cpu) && has_all(cpu.saved, kSavesAvx512) &&
          has_all(cpu.leaf7_ebx, kAvx512F | kAvx512Dq | kAvx512Cd | kAvx512Bw | kAvx512Vl) &&
          has_all(cpu.leaf7_ecx, kAvx512Vnni);
+}
+
+bool runs_dotprod(const CpuWords& cpu) {
+  return has_all(cpu.hwcap, kDotProducts);
 }
 
 void relax_cpu() {

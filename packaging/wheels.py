@@ -36,12 +36,13 @@ class System:
 
 
 X86_LEVELS = ("baseline", "avx2", "avx512")
+ARM64_LEVELS = ("baseline", "dotprod")
 SYSTEMS = {
     "linux-x86_64": System(
         "x86_64-linux-gnu.2.17", "manylinux_2_17_x86_64.manylinux2014_x86_64", X86_LEVELS
     ),
     "linux-aarch64": System(
-        "aarch64-linux-gnu.2.17", "manylinux_2_17_aarch64.manylinux2014_aarch64", ("baseline",)
+        "aarch64-linux-gnu.2.17", "manylinux_2_17_aarch64.manylinux2014_aarch64", ARM64_LEVELS
     ),
     "musl-x86_64": System("x86_64-linux-musl", "musllinux_1_2_x86_64", X86_LEVELS),
     "macos-arm64": System("aarch64-macos.11.0", "macosx_11_0_arm64", ("baseline",)),

@@ -33,6 +33,23 @@ ACCTSNE_TABLES_OF(avx2)
 ACCTSNE_TABLES_OF(avx512)
 #endif
 #undef ACCTSNE_TABLES_OF
+#ifdef ACCTSNE_BUILD_DOTPROD
+// The search alone multiplies bytes.
+namespace dotprod {
+extern const SearchKernels kSearchKernels;
+extern const Both<DistanceKernels> kDistanceKernels;
+constexpr KernelTables kTables = {"dotprod",
+                                  baseline::kLinearKernels,
+                                  kSearchKernels,
+                                  kDistanceKernels,
+                                  baseline::kPerplexityKernels,
+                                  baseline::kTreeKernels,
+                                  baseline::kAttractiveKernels,
+                                  baseline::kAllPairsKernels,
+                                  baseline::kGridKernels,
+                                  baseline::kUpdateKernels};
+} // namespace dotprod
+#endif
 
 namespace {
 
@@ -51,6 +68,9 @@ std::vector<Level> levels() {
 #endif
 #ifdef ACCTSNE_BUILD_AVX512
   all.push_back({&avx512::kTables, runs_avx512(cpu)});
+#endif
+#ifdef ACCTSNE_BUILD_DOTPROD
+  all.push_back({&dotprod::kTables, runs_dotprod(cpu)});
 #endif
   return all;
 }

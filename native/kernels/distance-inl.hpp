@@ -99,7 +99,8 @@ public:
                            int v) const {
     const S::Vec units = S::load(panel.units + v * S::kLanes);
     const S::Vec norms = S::load(panel.norms + v * S::kLanes) + queries.norms[q];
-    return __builtin_convertvector(sums_[q][v], S::Vec) * units * queries.factors[q] + norms;
+    return __builtin_convertvector(S::lanes_of(sums_[q][v]), S::Vec) * units * queries.factors[q] +
+           norms;
   }
 
   // With the residuals in one direction.
@@ -110,8 +111,9 @@ public:
   }
 
 private:
-  // 6 x 2 sums, two vectors of points and one broadcast: 15 of the 16 vector registers of AVX2.
-  S::IntVec sums_[kTileQueries][kPanelVectors] = {};
+  // 6 x 2 sums, two vectors of points and one broadcast: 15 of the 16 vector registers of AVX2, 27
+  // of NEON's 32.
+  S::ProductSums sums_[kTileQueries][kPanelVectors] = {};
 };
 
 // Whether the points have limits of their own is known at compile time, for speed.

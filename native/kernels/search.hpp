@@ -55,6 +55,13 @@ struct ProbeQueries {
   float limits[kTileQueries];
 };
 
+// What rows of bytes are compared as: x86 adds products of 16-bit integers, NEON products of bytes.
+#if defined(__aarch64__)
+using RowInteger = std::uint8_t;
+#else
+using RowInteger = std::int16_t;
+#endif
+
 // Tiles of queries and panels of points, in float whatever the data are.
 struct SearchKernels {
   int panel_points; // points that one panel of the tile kernels holds
@@ -73,7 +80,7 @@ struct SearchKernels {
   void (*bits_below)(const float* numbers, Size count, float limit, std::uint64_t* bits,
                      Size stride);
   // neighbors/full_distances.cpp.
-  void (*widen_bytes)(const std::uint8_t* from, Size count, std::int16_t* to);
+  void (*bytes_to_integers)(const std::uint8_t* from, Size count, RowInteger* to);
   // neighbors/cell_search.cpp, neighbors/probe.cpp: distances of a point from rows `stride` apart.
   void (*distances_to_rows)(const float* point, const float* rows, Size count, Size dims,
                             Size stride, float* distances);
@@ -112,7 +119,7 @@ struct DistanceKernels {
   void (*squared_distances_to)(const Real* point, const Real* rows, const PointId* named,
                                Size count, Size dims, Real* distances);
   // Likewise of rows of integers, whose sums must fit 32 bits.
-  void (*squared_distances_of_integers)(const std::int16_t* point, const std::int16_t* rows,
+  void (*squared_distances_of_integers)(const RowInteger* point, const RowInteger* rows,
                                         const PointId* named, Size count, Size dims,
                                         Real* distances);
   // quality/ranks.cpp: squared distances, in Real, of every one of some points from every one of

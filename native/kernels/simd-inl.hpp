@@ -55,9 +55,20 @@ struct Simd {
   // Subtracting 0 keeps the sign of -0, so that the compiler leaves the broadcast alone.
   static Vec splat(Real x) { return x - Vec{}; }
 
+  // Sums of products, of which each lane gets two. NEON adds a product as it multiplies if it may
+  // keep those of the lower lanes and of the upper ones apart until the end.
+#if defined(__aarch64__)
+  struct ProductSums {
+    int32x4_t low;
+    int32x4_t high;
+  };
+#else
+  using ProductSums = IntVec;
+#endif
+
   // Each lane holds two 16-bit integers: adds the products of the first ones and of the second ones
   // to the lane of sum.
-  static IntVec add_products(IntVec sum, IntVec a, IntVec b)
+  static ProductSums add_products(ProductSums sum, IntVec a, IntVec b)
     requires(sizeof(Real) == 4)
   {
 #if defined(__AVX512VNNI__)
@@ -73,10 +84,18 @@ struct Simd {
 #elif defined(__aarch64__)
     const auto x = reinterpret_cast<int16x8_t>(a);
     const auto y = reinterpret_cast<int16x8_t>(b);
-    return sum + reinterpret_cast<IntVec>(
-                     vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
+    return {vmlal_s16(sum.low, vget_low_s16(x), vget_low_s16(y)), vmlal_high_s16(sum.high, x, y)};
 #else
     return sum + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+#endif
+  }
+  static IntVec lanes_of(ProductSums sum)
+    requires(sizeof(Real) == 4)
+  {
+#if defined(__aarch64__)
+    return reinterpret_cast<IntVec>(vpaddq_s32(sum.low, sum.high));
+#else
+    return sum;
 #endif
   }
 

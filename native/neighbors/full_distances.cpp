@@ -11,7 +11,7 @@ void FullDistances<Data>::start(const FullRows<Data>& points, const FullRows<Dat
                                 Size first, Size count) {
   points_ = &points;
   as_bytes_ = points.bytes && queries.bytes;
-  row_lines_ = as_bytes_ ? chunk_count(points.bytes->length() * Size{sizeof(std::int16_t)}, 64)
+  row_lines_ = as_bytes_ ? chunk_count(points.bytes->length() * Size{sizeof(RowInteger)}, 64)
                          : chunk_count(points.points.features * Size{sizeof(Data)}, 64);
   queries_.resize(static_cast<std::size_t>(count * row_lines_));
   point_.resize(static_cast<std::size_t>(row_lines_));
@@ -53,7 +53,7 @@ void FullDistances<Data>::measure(Size place, int p) {
            row_lines_ * 64 / Size{sizeof(Number)}, distances_.data());
   };
   if (as_bytes_) {
-    measure_as.template operator()<std::int16_t>(distance_kernels_.squared_distances_of_integers);
+    measure_as.template operator()<RowInteger>(distance_kernels_.squared_distances_of_integers);
   } else {
     measure_as.template operator()<Data>(distance_kernels_.squared_distances_to);
   }
@@ -62,8 +62,8 @@ void FullDistances<Data>::measure(Size place, int p) {
 template <typename Data>
 void FullDistances<Data>::copy_row(const FullRows<Data>& from, Size place, CacheLine* to) const {
   if (as_bytes_) {
-    search_kernels_.widen_bytes(from.bytes->row(place), from.bytes->length(),
-                                reinterpret_cast<std::int16_t*>(to));
+    search_kernels_.bytes_to_integers(from.bytes->row(place), from.bytes->length(),
+                                      reinterpret_cast<RowInteger*>(to));
     return;
   }
   auto* numbers = reinterpret_cast<Data*>(to);

@@ -437,10 +437,11 @@ TEST(distances_of_integers_are_exact) {
         constexpr Size kRows = 5;
         std::mt19937_64 random(14);
         std::uniform_int_distribution<std::int16_t> byte(0, 255);
-        std::vector<std::int16_t> rows(at(kRows * dims));
-        std::generate(rows.begin(), rows.end(), [&] { return byte(random); });
-        std::fill_n(rows.begin() + 3 * dims, dims, std::int16_t{0});
-        const std::vector<std::int16_t> point(at(dims), 255);
+        std::vector<RowInteger> rows(at(kRows * dims));
+        std::generate(rows.begin(), rows.end(),
+                      [&] { return static_cast<RowInteger>(byte(random)); });
+        std::fill_n(rows.begin() + 3 * dims, dims, RowInteger{0});
+        const std::vector<RowInteger> point(at(dims), 255);
         const PointId named[] = {3, 0, 4};
         Real distances[3];
         kernels().distances.of<Real>().squared_distances_of_integers(point.data(), rows.data(),
@@ -468,11 +469,11 @@ TEST(bytes_are_told_from_other_numbers) {
       }
       std::vector<std::uint8_t> bytes(kCount);
       CHECK(kernels().distances.of<Real>().to_bytes(numbers.data(), kCount, bytes.data()));
-      std::vector<std::int16_t> wide(kCount);
-      kernels().search.widen_bytes(bytes.data(), kCount, wide.data());
+      std::vector<RowInteger> integers(kCount);
+      kernels().search.bytes_to_integers(bytes.data(), kCount, integers.data());
       for (Size i = 0; i < kCount; ++i) {
         CHECK_EQUAL(static_cast<Real>(bytes[at(i)]), numbers[at(i)]);
-        CHECK_EQUAL(static_cast<Real>(wide[at(i)]), numbers[at(i)]);
+        CHECK_EQUAL(static_cast<Real>(integers[at(i)]), numbers[at(i)]);
       }
       for (const double other : {-1.0, 256.0, 0.5, 254.999, -1e-30, 1e30, -1e30}) {
         for (const Size where : {Size{0}, Size{100}, kCount - 1}) {

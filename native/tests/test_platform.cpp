@@ -18,10 +18,12 @@ using namespace acctsne;
 
 namespace {
 
+constexpr CpuWords kEverything{~0u, ~0u, ~0u, ~std::uint64_t{0}, ~std::uint64_t{0}};
+
 // Every bit set but one of the word that it is cleared in.
 template <typename Word>
 CpuWords all_but(Word CpuWords::* word, int bit) {
-  CpuWords cpu{~0u, ~0u, ~0u, ~std::uint64_t{0}};
+  CpuWords cpu = kEverything;
   cpu.*word &= ~(Word{1} << bit);
   return cpu;
 }
@@ -29,11 +31,12 @@ CpuWords all_but(Word CpuWords::* word, int bit) {
 } // namespace
 
 TEST(a_level_needs_every_bit) {
-  const CpuWords everything{~0u, ~0u, ~0u, ~std::uint64_t{0}};
-  CHECK(runs_avx2(everything));
-  CHECK(runs_avx512(everything));
+  CHECK(runs_avx2(kEverything));
+  CHECK(runs_avx512(kEverything));
+  CHECK(runs_dotprod(kEverything));
   CHECK(!runs_avx2(CpuWords{}));
   CHECK(!runs_avx512(CpuWords{}));
+  CHECK(!runs_dotprod(CpuWords{}));
   // FMA, OSXSAVE, AVX and F16C; AVX2.
   for (const int bit : {12, 27, 28, 29}) {
     CHECK(!runs_avx2(all_but(&CpuWords::leaf1_ecx, bit)));
@@ -46,6 +49,7 @@ TEST(a_level_needs_every_bit) {
   }
   CHECK(!runs_avx512(all_but(&CpuWords::leaf7_ecx, 11)));
   CHECK(!runs_avx512(all_but(&CpuWords::leaf7_ebx, 5)));
+  CHECK(!runs_dotprod(all_but(&CpuWords::hwcap, 20)));
 }
 
 TEST(a_system_that_does_not_save_the_registers_has_no_level) {

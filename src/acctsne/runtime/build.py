@@ -9,8 +9,8 @@ def build_info() -> dict[str, Any]:
     """Tell how the native core was built and which SIMD level is in use.
 
     The level is the best one that both the build and the CPU have. The environment variable
-    ``ACCTSNE_SIMD`` (``baseline``, ``avx2`` or ``avx512``), read when the core is loaded, forces
-    another.
+    ``ACCTSNE_SIMD`` (``baseline``, ``avx2`` or ``avx512``; on arm64, whose baseline is NEON,
+    ``baseline`` or ``dotprod``), read when the core is loaded, forces another.
 
     Returns
     -------
