@@ -18,8 +18,8 @@ PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/acctsne/__init__.py)
 
-.PHONY: demo test docs native-test python-test lint types format asan asan-python tsan clang arm64 tidy coverage check-all \
-  benchmark-smoke fuzz fuzz-native soak test-versions sdist-test wheel wheel-test \
+.PHONY: demo test docs native-test python-test lint types format asan asan-python tsan clang arm64 arm64-python tidy coverage \
+  check-all benchmark-smoke fuzz fuzz-native soak test-versions sdist-test wheel wheel-test \
   lint-workflows clean help
 
 help:
@@ -91,9 +91,14 @@ arm64: $(VENV)/ready
 	cmake --build build/$@
 	ctest --test-dir build/$@ --output-on-failure --tests-regex '^($(ARM64_TESTS))$$'
 
+# The wheel for arm64, run by Python for arm64 on an emulated CPU. Debian: qemu-user-static.
+arm64-python: build/installed
+	$(MAKE) wheel SYSTEMS=linux-aarch64
+	$(BIN)/python packaging/arm64.py dist/acctsne-$(VERSION)-$(WHEEL_TAG)-*aarch64.whl
+
 # All that a release is checked by.
-check-all: test docs asan asan-python tsan clang arm64 tidy benchmark-smoke test-versions sdist-test wheel-test \
-  lint-workflows
+check-all: test docs asan asan-python tsan clang arm64 arm64-python tidy benchmark-smoke test-versions sdist-test \
+  wheel-test lint-workflows
 
 tidy: native-test
 	$(BIN)/python -m pip install --quiet --group tidy
