@@ -16,7 +16,7 @@ namespace acctsne {
 // Points, and for each the others in some other space that are asked for.
 template <typename Data>
 struct RankRequest {
-  PointSet<Data> points; // without a projection
+  PointSet<Data> points;  // without a projection
   const PointId* nearest; // rows x known: the nearest points, nearest first, ties by index
   Size known;
   const PointId* asked; // rows x asked_each: distinct, none of them the point itself
