@@ -9,6 +9,7 @@ import sklearn.manifold
 import sklearn.manifold._t_sne
 from sklearn.base import _fit_context as fit_context
 from sklearn.metrics.pairwise import _VALID_METRICS as VALID_METRICS
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import (
     Interval,
     StrOptions,
@@ -22,6 +23,7 @@ __all__ = [
     "VALID_METRICS",
     "Interval",
     "StrOptions",
+    "compares_all_pairs",
     "feature_names_of",
     "fit_context",
     "make_constraint",
@@ -30,3 +32,8 @@ __all__ = [
 
 # Where scikit-learn's TSNE can be imported from.
 TSNE_MODULES = (sklearn.manifold, sklearn.manifold._t_sne)
+
+
+def compares_all_pairs(search: NearestNeighbors) -> bool:
+    """Say whether a search that is fitted has no tree for its metric."""
+    return bool(search._fit_method == "brute")

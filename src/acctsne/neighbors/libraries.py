@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from sklearn.neighbors import NearestNeighbors
 
+from acctsne.compat.scikit_learn import compares_all_pairs
 from acctsne.neighbors.euclidean import sample_rows
 from acctsne.neighbors.records import SearchSettings
 from acctsne.runtime.progress import logger
@@ -155,7 +156,7 @@ class _ScikitLearn:
 
     def __init__(self, X: Any, settings: SearchSettings) -> None:
         metric = settings.metric
-        params = metric_parameters(X, settings)
+        params = dict(settings.metric_params or {})
         self._is_function = callable(metric)
         # A function holds the interpreter's lock, and scikit-learn's ball tree gives other
         # distances from run to run if threads share a Mahalanobis metric.
@@ -169,7 +170,7 @@ class _ScikitLearn:
             metric_params=params or None,
             n_jobs=1,
         ).fit(X)
-        if search._fit_method == "brute":
+        if compares_all_pairs(search):
             truths = as_truths(X, metric)
             search, X = (search, X) if truths is X else (search.fit(truths), truths)
             self._work = row_work(X)
@@ -209,7 +210,7 @@ class _ScikitLearn:
 def metric_parameters(X: Any, settings: SearchSettings) -> dict[str, Any]:
     """Return the metric's parameters with those that are the data's, which blocks do not tell.
 
-    As scikit-learn finds them where it is given all pairs at once.
+    As scikit-learn finds them where it is given all pairs at once; its search refuses to.
     """
     params = dict(settings.metric_params or {})
     if issparse(X):
