@@ -18,7 +18,7 @@ PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/acctsne/__init__.py)
 
-.PHONY: demo test docs native-test python-test lint types format asan asan-python tsan clang arm64 arm64-python tidy coverage \
+.PHONY: demo test docs native-test python-test lint types format sanitizers asan asan-python tsan clang arm64 arm64-python tidy coverage \
   check-all benchmark-smoke fuzz fuzz-native soak test-versions sdist-test wheel wheel-test \
   lint-workflows clean help
 
@@ -57,7 +57,10 @@ format: $(VENV)/ready
 	ruff format .
 	clang-format -i $(filter %.cpp %.hpp,$(NATIVE_SOURCES))
 
-# Sanitizer runs of the native tests: address + undefined behaviour, and data races.
+# All sanitizers over all native tests, and over the Python tests of what is handed to the core.
+sanitizers: asan tsan asan-python
+
+# Native tests: address + undefined behaviour, and data races.
 asan tsan: $(VENV)/ready
 	cmake --preset $@
 	cmake --build build/$@
@@ -97,7 +100,7 @@ arm64-python: build/installed
 	$(BIN)/python packaging/arm64.py dist/acctsne-$(VERSION)-$(WHEEL_TAG)-*aarch64.whl
 
 # All that a release is checked by.
-check-all: test docs asan asan-python tsan clang arm64 arm64-python tidy benchmark-smoke test-versions sdist-test \
+check-all: test docs sanitizers clang arm64 arm64-python tidy benchmark-smoke test-versions sdist-test \
   wheel-test lint-workflows
 
 tidy: native-test
