@@ -30,9 +30,13 @@ def fit_bytes(seed: int, **parameters: Any) -> bytes:
     return bytes(tsne.fit_transform(data(seed)).tobytes())
 
 
+def libraries() -> list[dict[str, Any]]:
+    # One that other tests have loaded may say 0, and then has no threads to limit.
+    return [pool for pool in threadpool_info() if pool["num_threads"]]
+
+
 def library_threads() -> list[int]:
-    # A library that other tests have loaded may say 0, and then has none to limit.
-    return [pool["num_threads"] for pool in threadpool_info() if pool["num_threads"]]
+    return [pool["num_threads"] for pool in libraries()]
 
 
 def threads_around_a_limit() -> list[list[int]]:
@@ -137,7 +141,7 @@ def test_limits_of_libraries_are_set_and_lifted_by_any_thread() -> None:
     assert seen["in first"] == seen["in second"] == [1] * len(before)
     assert seen["after second"] == before
     # OpenMP's limit of the first thread is its own, and is lifted with it.
-    openmp = [pool["user_api"] == "openmp" for pool in threadpool_info()]
+    openmp = [pool["user_api"] == "openmp" for pool in libraries()]
     assert [n for n, own in zip(seen["after first"], openmp, strict=True) if own] == [
         n for n, own in zip(before, openmp, strict=True) if own
     ]
