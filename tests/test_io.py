@@ -285,6 +285,13 @@ def test_what_is_said_is_not_guessed(tmp_path: Path) -> None:
     assert said.X.tolist() == [[1, 2], [2, 3]]
 
 
+def test_guess_of_h5ad(folder: Path) -> None:
+    (found,) = io.read(folder / "x.h5ad").guesses
+    assert found.argument == "key"
+    assert "X is the data, not X_pca" in found.what
+    assert io.read(folder / "x.h5ad", key="X_pca").guesses == ()
+
+
 def test_guesses_in_other_formats(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", X=X, Z=X, label=LABELS, y=LABELS)
     first, second = io.read(tmp_path / "x.npz").guesses

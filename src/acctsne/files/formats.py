@@ -662,6 +662,7 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
         file = h5py.File(path, "r")
     with file:
         element = _h5ad_matrix(path, file, key)
+        guesses = () if key is not None else _h5ad_guesses(file)
         column = None if labels is None else _h5ad_member(path, file, "obs", labels)
         with _unreadable(path):
             X = mapped_table(path, element) if isinstance(element, h5py.Dataset) else None
@@ -671,7 +672,18 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
         raise DataError(f"{path}: {key or 'X'} is a {type(X).__name__}; an array is needed")
     with _unreadable(path):
         X = check_sparse(X)
-    return Data(X) if read is None else Data(X, np.asarray(read), labels)
+    if read is None:
+        return Data(X, guesses=guesses)
+    return Data(X, np.asarray(read), labels, guesses)
+
+
+def _h5ad_guesses(file: Any) -> tuple[Guess, ...]:
+    """Say that X was taken, where there are arrays that could be meant instead."""
+    h5py = require("h5py", "anndata")
+    # Only a group of this file: a link may lead to another one, which is not to be opened.
+    here = isinstance(file.get("obsm", getlink=True), h5py.HardLink)
+    names = list(file["obsm"]) if here and isinstance(file["obsm"], h5py.Group) else []
+    return (Guess("key", f"X is the data, not {' or '.join(names)} of obsm"),) if names else ()
 
 
 def _open_h5ad(path: Path, wanted: Wanted) -> StoredRows:
