@@ -18,7 +18,7 @@ PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/acctsne/__init__.py)
 
-.PHONY: demo test docs native-test python-test lint types format sanitizers asan asan-python tsan clang arm64 arm64-python tidy coverage \
+.PHONY: demo test docs native-test python-test lint types stub format sanitizers asan asan-python tsan clang arm64 arm64-python tidy coverage \
   check-all benchmark-smoke fuzz fuzz-native soak test-versions sdist-test wheel wheel-test \
   lint-workflows clean help
 
@@ -51,6 +51,11 @@ lint: $(VENV)/ready
 
 types: build/installed $(VENV)/ready
 	mypy
+
+# The types of the native module as it is built.
+stub: build/installed $(VENV)/ready
+	$(BIN)/python -m nanobind.stubgen --quiet --module acctsne._core --output-file src/acctsne/_core.pyi
+	ruff format --quiet src/acctsne/_core.pyi
 
 format: $(VENV)/ready
 	ruff check --fix .

@@ -1,7 +1,5 @@
 """Facts that stand in several files agree, and the native module is what its stub says."""
 
-import ast
-import inspect
 import os
 import re
 import runpy
@@ -16,7 +14,6 @@ from typing import NamedTuple
 import pytest
 
 import acctsne
-from acctsne import _core
 
 ROOT = Path(__file__).parent.parent
 STUB = ROOT / "src" / "acctsne" / "_core.pyi"
@@ -35,63 +32,14 @@ def test_one_version() -> None:
     assert "version =" not in (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
 
 
-def stub_arguments(function: ast.FunctionDef) -> list[str]:
-    return [argument.arg for argument in function.args.args]
-
-
-def native_arguments(function: object) -> set[tuple[str, ...]]:
-    """The names of the arguments of each form that nanobind has bound."""
-    forms: list[str] = [form[0] for form in function.__nb_signature__]  # type: ignore[attr-defined]
-    found = set()
-    for form in forms:
-        # Shapes and types of arrays are no Python, and defaults are given as numbers of a list.
-        plain = re.sub(r"\\\d+", "None", re.sub(r"\[[^\[\]]*\]", "", form))
-        parsed = ast.parse(f"{plain}: ...").body[0]
-        assert isinstance(parsed, ast.FunctionDef)
-        found.add(tuple(stub_arguments(parsed)))
-    return found
-
-
-def test_the_stub_is_true() -> None:
-    tree = ast.parse(STUB.read_text())
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    constants = {
-        node.target.id
-        for node in tree.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
-    public = {
-        name
-        for name, value in inspect.getmembers(_core)
-        if not name.startswith("_") and not inspect.ismodule(value)
-    }
-    described = {node.name for node in functions} | {node.name for node in classes}
-    # A private one has what the classes of both precisions share.
-    described = {name for name in described if not name.startswith("_")} | constants
-    assert described == public
-    for function in functions:
-        native = native_arguments(getattr(_core, function.name))
-        assert {tuple(stub_arguments(function))} == native, function.name
-    for described_class in classes:
-        name = described_class.name
-        bound = getattr(_core, f"{name[1:]}32" if name.startswith("_") else name)
-        members = {node.name for node in described_class.body if isinstance(node, ast.FunctionDef)}
-        for member in members:
-            forms = [
-                node
-                for node in described_class.body
-                if isinstance(node, ast.FunctionDef) and node.name == member
-            ]
-            value = inspect.getattr_static(bound, member)
-            if isinstance(value, property) or not hasattr(value, "__nb_signature__"):
-                continue
-            assert {tuple(stub_arguments(form)) for form in forms} == native_arguments(value), (
-                member
-            )
-        if described_class.name == "_Optimizer":
-            own = {name for name in vars(bound) if not name.startswith("__")}
-            assert own == members - {"__init__"}
+def test_the_stub_is_that_of_the_native_module(tmp_path: Path) -> None:
+    """`make stub` would write what is there."""
+    written = tmp_path / "_core.pyi"
+    generate = ["nanobind.stubgen", "--quiet", "--module", "acctsne._core"]
+    layout = ["ruff", "format", "--quiet", "--config", str(ROOT / "pyproject.toml")]
+    for command in ([*generate, "--output-file", str(written)], [*layout, str(written)]):
+        subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, check=True)
+    assert written.read_text() == STUB.read_text()
 
 
 # Targets of the Makefile, in a folder with as much of the project as make looks at.

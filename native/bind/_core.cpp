@@ -6,8 +6,8 @@
 namespace acctsne {
 namespace {
 
-nb::dict build_info() {
-  nb::dict info;
+Dict<nb::any> build_info() {
+  Dict<nb::any> info;
 #if defined(__clang__)
   info["compiler"] = "clang " __clang_version__;
 #elif defined(__GNUC__)
@@ -24,6 +24,7 @@ nb::dict build_info() {
 } // namespace
 
 NB_MODULE(_core, m) {
+  m.doc() = "The native core (native/bind).";
   kernels(); // choose the SIMD level at import, so that a wrong ACCTSNE_SIMD is told at once
   bind_options(m);
   bind_data_rows(m);
@@ -39,7 +40,7 @@ NB_MODULE(_core, m) {
       [](int rank, int processes, Size rows) {
         require(processes >= 1 && rank >= 0 && rank < processes && rows >= 0, "no such process");
         const Rows own = rows_of(rank, processes, rows);
-        return nb::make_tuple(own.begin, own.end);
+        return std::tuple(own.begin, own.end);
       },
       "rank"_a, "processes"_a, "rows"_a);
   m.def(

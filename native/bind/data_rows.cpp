@@ -9,10 +9,8 @@ SparseData::SparseData(Input1<EdgeId> offsets, Input1<PointId> columns, Values v
                        Size features)
     : offsets_(std::move(offsets)), columns_(std::move(columns)), values_(std::move(values)),
       features_(features) {
-  require(is_double() || values_.dtype() == nb::dtype<float>(),
-          "values must be float64 or float32");
-  require(features >= 1 && offsets_.shape(0) >= 2 && columns_.shape(0) == values_.shape(0),
-          "no data");
+  const std::size_t stored = std::visit([](const auto& array) { return array.shape(0); }, values_);
+  require(features >= 1 && offsets_.shape(0) >= 2 && columns_.shape(0) == stored, "no data");
   require(offsets_.shape(0) - 1 < std::numeric_limits<PointId>::max() / 2, "too many samples");
   const std::span<const EdgeId> starts(offsets_.data(), offsets_.shape(0));
   require(starts.front() == 0 && starts.back() == static_cast<EdgeId>(columns_.shape(0)) &&

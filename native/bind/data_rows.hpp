@@ -10,7 +10,11 @@
 namespace acctsne {
 
 // Data of any strides, in float64, float32, float16 or bytes; nothing of it is copied.
-using DataRows = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+struct DataRows : nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu> {
+  using Array = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+  DataRows() = default;
+  explicit DataRows(const Array& array) : Array(array) {}
+};
 
 inline bool is_float(const DataRows& X, int bits) {
   return X.dtype() == nb::dlpack::dtype{static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float),
@@ -72,18 +76,19 @@ struct DenseData {
 // A sparse matrix, of float64 or float32, whose columns ascend within each row.
 class SparseData {
 public:
-  using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  using Values = std::variant<Input1<double>, Input1<float>>;
   SparseData(Input1<EdgeId> offsets, Input1<PointId> columns, Values values, Size features);
 
-  bool is_double() const { return values_.dtype() == nb::dtype<double>(); }
+  bool is_double() const { return std::holds_alternative<Input1<double>>(values_); }
   Size features() const { return features_; }
 
   template <typename Data>
   CsrView<Data> rows() const {
-    require(values_.dtype() == nb::dtype<Data>(), "data and queries differ in precision");
+    const auto* values = std::get_if<Input1<Data>>(&values_);
+    require(values != nullptr, "data and queries differ in precision");
     return {{offsets_.data(), offsets_.shape(0)},
             {columns_.data(), columns_.shape(0)},
-            {static_cast<const Data*>(values_.data()), values_.shape(0)}};
+            {values->data(), values->shape(0)}};
   }
 
 private:
@@ -94,3 +99,20 @@ private:
 };
 
 } // namespace acctsne
+
+// An array of any numbers has a type without arguments; this one tells which they may be.
+template <>
+struct nanobind::detail::type_caster<acctsne::DataRows> {
+  NB_TYPE_CASTER(acctsne::DataRows,
+                 const_name("numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | "
+                            "numpy.uint8]"))
+
+  bool from_python(handle source, std::uint32_t flags, cleanup_list* cleanup) noexcept {
+    make_caster<acctsne::DataRows::Array> caster;
+    if (!caster.from_python(source, flags, cleanup)) {
+      return false;
+    }
+    value = acctsne::DataRows(caster.value);
+    return true;
+  }
+};

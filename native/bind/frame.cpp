@@ -26,18 +26,18 @@ FrameRequest frame_request(Size samples, Size neighbors, std::optional<Size> axe
 }
 
 // Scale, centre and axes, None for the features as they are.
-nb::tuple to_python(Frame&& frame) {
+using FrameTuple = std::tuple<double, Output<double>, std::optional<Output<float>>>;
+
+FrameTuple to_python(Frame&& frame) {
   const auto features = static_cast<std::size_t>(frame.features());
-  nb::object axes = nb::none();
+  std::optional<Output<float>> axes;
   if (frame.axes > 0) {
-    axes = nb::cast(
-        to_numpy(std::move(frame.columns), {features, static_cast<std::size_t>(frame.axes)}));
+    axes = to_numpy(std::move(frame.columns), {features, static_cast<std::size_t>(frame.axes)});
   }
-  return nb::make_tuple(frame.origin.scale, to_numpy(std::move(frame.origin.center), {features}),
-                        axes);
+  return {frame.origin.scale, to_numpy(std::move(frame.origin.center), {features}), axes};
 }
 
-nb::tuple find(const DataRows& X, Size neighbors, std::optional<Size> axes, int threads) {
+FrameTuple find(const DataRows& X, Size neighbors, std::optional<Size> axes, int threads) {
   return with_data(X, [&]<typename Data>() {
     const PointSet<Data> points = rows_of_data<Data>(X);
     frame_request(points.rows, neighbors, axes);
@@ -48,8 +48,8 @@ nb::tuple find(const DataRows& X, Size neighbors, std::optional<Size> axes, int 
   });
 }
 
-nb::tuple find_of_sample(const DataRows& sample, Size samples, double largest, Size neighbors,
-                         std::optional<Size> axes, int threads) {
+FrameTuple find_of_sample(const DataRows& sample, Size samples, double largest, Size neighbors,
+                          std::optional<Size> axes, int threads) {
   return with_data(sample, [&]<typename Data>() {
     const PointSet<Data> rows = rows_of_data<Data>(sample);
     const FrameRequest request = frame_request(samples, neighbors, axes);
@@ -61,8 +61,9 @@ nb::tuple find_of_sample(const DataRows& sample, Size samples, double largest, S
   });
 }
 
-nb::tuple project(const DataRows& X, double scale, Input1<double> center, const OptionalAxes& axes,
-                  int threads) {
+std::tuple<Output<float>, Output<double>> project(const DataRows& X, double scale,
+                                                  Input1<double> center, const OptionalAxes& axes,
+                                                  int threads) {
   return with_data(X, [&]<typename Data>() {
     const PointSet<Data> rows = rows_of_data<Data>(X);
     require_scale<Data>(scale);
@@ -82,15 +83,15 @@ nb::tuple project(const DataRows& X, double scale, Input1<double> center, const 
         place_rows(rows, origin, nullptr, coordinates.get(), squared_norms.get(), team);
       }
     });
-    return nb::make_tuple(to_numpy(std::move(coordinates), {X.shape(0), dims}),
-                          to_numpy(std::move(squared_norms), {X.shape(0)}));
+    return std::tuple(to_numpy(std::move(coordinates), {X.shape(0), dims}),
+                      to_numpy(std::move(squared_norms), {X.shape(0)}));
   });
 }
 
 // Runs rows(team), which gives the CentredRows.
 template <typename Rows>
-nb::object components_of(const Rows& rows, Size own, Size components, const OptionalAxes& frame,
-                         int threads, Communicator& processes) {
+Output<double> components_of(const Rows& rows, Size own, Size components, const OptionalAxes& frame,
+                             int threads, Communicator& processes) {
   require(components >= 1, "no components");
   std::vector<double> found;
   run_native(threads, [&](ThreadTeam& team) {
@@ -103,12 +104,13 @@ nb::object components_of(const Rows& rows, Size own, Size components, const Opti
     found = principal_components(*centred, components, loadings ? &*loadings : nullptr, processes,
                                  team);
   });
-  return nb::cast(to_numpy(std::move(found),
-                           {static_cast<std::size_t>(own), static_cast<std::size_t>(components)}));
+  return to_numpy(std::move(found),
+                  {static_cast<std::size_t>(own), static_cast<std::size_t>(components)});
 }
 
-nb::object components(const DataRows& X, Size components, int threads, const OptionalAxes& frame,
-                      std::optional<Size> samples, const nb::object& processes) {
+Output<double> components(const DataRows& X, Size components, int threads,
+                          const OptionalAxes& frame, std::optional<Size> samples,
+                          const std::optional<CommunicatorObject>& processes) {
   require(!frame || frame->shape(1) == X.shape(1), "the frame does not fit the data");
   return with_data(X, [&]<typename Data>() {
     const PointSet<Data> own = rows_of_data<Data>(X);
@@ -123,7 +125,7 @@ nb::object components(const DataRows& X, Size components, int threads, const Opt
 }
 
 template <typename Data>
-nb::object sparse_components(const SparseData& X, Size components, int threads) {
+Output<double> sparse_components(const SparseData& X, Size components, int threads) {
   const CsrView<Data> rows = X.rows<Data>();
   return components_of([&](ThreadTeam& team) { return centred_rows(rows, X.features(), team); },
                        rows.rows(), components, std::nullopt, threads, one_process);
@@ -139,7 +141,7 @@ void bind_frame(nb::module_& m) {
       "sampled_rows",
       [](Size samples, std::optional<Size> axes) {
         const SampledRows rows = sampled_rows(frame_request(samples, 0, axes));
-        return nb::make_tuple(rows.stop, rows.step);
+        return std::tuple(rows.stop, rows.step);
       },
       "n_samples"_a, "n_axes"_a.none());
   m.def("frame_of_sample", &find_of_sample, "sample"_a.noconvert(), "n_samples"_a, "largest"_a,

@@ -2,7 +2,7 @@
 // polled.
 //
 // Shapes and values are checked in Python before anything here is called; what is checked again is
-// what would crash.
+// what would crash. Types are as exact as Python can say them: the stub is generated from them.
 #pragma once
 
 #include "acctsne/large_array.hpp"
@@ -14,7 +14,10 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
@@ -23,7 +26,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace nb = nanobind;
@@ -41,22 +46,35 @@ template <typename T>
 using InOut2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <typename T>
-nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::vector<std::size_t> shape) {
+using Output = nb::ndarray<nb::numpy, T>;
+
+// In either precision; what is returned has that of what was given.
+using InputReals2 = std::variant<Input2<float>, Input2<double>>;
+using OutputReals = std::variant<Output<float>, Output<double>>;
+
+template <typename T>
+using Dict = nb::typed<nb::dict, nb::str, T>;
+
+// Told now and then how much has been done; there may be none.
+using Progress = std::function<nb::object(Size)>;
+
+template <typename T>
+Output<T> to_numpy(std::vector<T>&& values, std::vector<std::size_t> shape) {
   auto* held = new std::vector<T>(std::move(values));
   nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::ndarray<nb::numpy, T>(held->data(), shape.size(), shape.data(), owner);
+  return Output<T>(held->data(), shape.size(), shape.data(), owner);
 }
 
 template <typename T>
-nb::ndarray<nb::numpy, T> to_numpy(std::span<const T> values, std::vector<std::size_t> shape) {
+Output<T> to_numpy(std::span<const T> values, std::vector<std::size_t> shape) {
   return to_numpy(std::vector<T>(values.begin(), values.end()), std::move(shape));
 }
 
 template <typename T>
-nb::ndarray<nb::numpy, T> to_numpy(LargeArray<T>&& values, std::vector<std::size_t> shape) {
+Output<T> to_numpy(LargeArray<T>&& values, std::vector<std::size_t> shape) {
   auto* held = new LargeArray<T>(std::move(values));
   nb::capsule owner(held, [](void* p) noexcept { delete static_cast<LargeArray<T>*>(p); });
-  return nb::ndarray<nb::numpy, T>(held->get(), shape.size(), shape.data(), owner);
+  return Output<T>(held->get(), shape.size(), shape.data(), owner);
 }
 
 // Asked by the thread team every 50 ms: takes the interpreter lock, handles signals, reports
@@ -64,7 +82,7 @@ nb::ndarray<nb::numpy, T> to_numpy(LargeArray<T>&& values, std::vector<std::size
 class PythonPoll {
 public:
   using Count = std::function<Size()>;
-  PythonPoll(nb::object progress, Count count)
+  PythonPoll(Progress progress, Count count)
       : progress_(std::move(progress)), count_(std::move(count)) {}
 
   bool operator()() {
@@ -73,7 +91,7 @@ public:
       if (PyErr_CheckSignals() != 0) {
         nb::raise_python_error();
       }
-      if (!progress_.is_none() && count_) {
+      if (progress_ && count_) {
         progress_(count_());
       }
     });
@@ -98,7 +116,7 @@ public:
   }
 
 private:
-  nb::object progress_;
+  Progress progress_;
   Count count_;
   std::exception_ptr failure_;
 };
@@ -132,7 +150,7 @@ void run_native(int threads, PythonPoll& poll, Body&& body) {
 
 template <typename Body>
 void run_native(int threads, Body&& body) {
-  PythonPoll poll(nb::none(), {});
+  PythonPoll poll({}, {});
   run_native(threads, poll, body);
 }
 

@@ -11,10 +11,14 @@
 namespace acctsne {
 namespace {
 
-// Runs search(request, team) for so many queries; returns indices and squared distances.
+// Indices and squared distances.
+using Found = std::tuple<Output<PointId>, OutputReals>;
+using FoundOfSparse = std::tuple<Output<PointId>, Output<double>>;
+
+// Runs search(request, team) for so many queries.
 template <typename Data, typename Real, typename Search>
-nb::tuple run_search(const PointSet<Data>& points, Size queries, Size k, int threads,
-                     const nb::object& progress, Communicator& processes, Search&& search) {
+Found run_search(const PointSet<Data>& points, Size queries, Size k, int threads,
+                 const Progress& progress, Communicator& processes, Search&& search) {
   const Rows own = rows_of(processes.rank(), processes.size(), queries);
   const auto rows = static_cast<std::size_t>(own.end - own.begin);
   const auto stored = rows * static_cast<std::size_t>(k);
@@ -26,21 +30,20 @@ nb::tuple run_search(const PointSet<Data>& points, Size queries, Size k, int thr
                                              distances.get(), &done, &processes};
   run_native(threads, poll, [&](ThreadTeam& team) { search(request, team); });
   const std::vector<std::size_t> shape{rows, static_cast<std::size_t>(k)};
-  return nb::make_tuple(to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape));
+  return {to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape)};
 }
 
 // The same, with distances in double or in float.
 template <typename Data, typename Search>
-nb::tuple run_search_in(bool in_double, const PointSet<Data>& points, Size queries, Size k,
-                        int threads, const nb::object& progress, Communicator& processes,
-                        Search&& search) {
+Found run_search_in(bool in_double, const PointSet<Data>& points, Size queries, Size k, int threads,
+                    const Progress& progress, Communicator& processes, Search&& search) {
   const auto run = in_double ? run_search<Data, double, Search> : run_search<Data, float, Search>;
   return run(points, queries, k, threads, progress, processes, std::forward<Search>(search));
 }
 
 template <typename Data>
-nb::tuple nearest(const DenseData& rows, Size k, bool in_double, int threads,
-                  const nb::object& progress, const nb::object& processes) {
+Found nearest(const DenseData& rows, Size k, bool in_double, int threads, const Progress& progress,
+              const std::optional<CommunicatorObject>& processes) {
   const PointSet<Data> points = rows.points<Data>();
   require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
   return with_processes(processes, [&](Communicator& all) {
@@ -51,11 +54,12 @@ nb::tuple nearest(const DenseData& rows, Size k, bool in_double, int threads,
 }
 
 template <typename Data>
-nb::tuple approximate(const DenseData& rows, Size k, bool in_double, Input1<PointId> sample,
-                      int threads, const nb::object& progress, const nb::object& processes) {
+std::tuple<Output<PointId>, OutputReals, double>
+approximate(const DenseData& rows, Size k, bool in_double, Input1<PointId> sample, int threads,
+            const Progress& progress, const std::optional<CommunicatorObject>& processes) {
   const PointSet<Data> points = rows.points<Data>();
   double recall = 0;
-  const nb::tuple found = with_processes(processes, [&](Communicator& all) {
+  Found found = with_processes(processes, [&](Communicator& all) {
     const Size all_rows = sum(all, points.rows);
     require(all_rows < std::numeric_limits<PointId>::max() / 2, "too many samples");
     const Rows own = rows_of(all.rank(), all.size(), all_rows);
@@ -71,12 +75,12 @@ nb::tuple approximate(const DenseData& rows, Size k, bool in_double, Input1<Poin
                                                           drawn, team);
                          });
   });
-  return nb::make_tuple(found[0], found[1], recall);
+  return {std::get<0>(found), std::get<1>(found), recall};
 }
 
 template <typename Data>
-nb::tuple of_queries(const DenseData& rows, const DenseData& queries, Size k, bool in_double,
-                     int threads, const nb::object& progress) {
+Found of_queries(const DenseData& rows, const DenseData& queries, Size k, bool in_double,
+                 int threads, const Progress& progress) {
   require(rows.scale == queries.scale, "queries and data differ in scale");
   const PointSet<Data> points = rows.points<Data>();
   const PointSet<Data> asked = queries.points<Data>();
@@ -97,8 +101,8 @@ SparseMetric sparse_metric(const std::string& name) {
 }
 
 template <typename Data, typename Search>
-nb::tuple run_sparse(const SparseData& data, const std::string& metric, Size queries, Size k,
-                     int threads, const nb::object& progress, const Search& search) {
+FoundOfSparse run_sparse(const SparseData& data, const std::string& metric, Size queries, Size k,
+                         int threads, const Progress& progress, const Search& search) {
   std::vector<PointId> indices(static_cast<std::size_t>(queries * k));
   std::vector<double> distances(indices.size());
   std::atomic<Size> done{0};
@@ -113,12 +117,12 @@ nb::tuple run_sparse(const SparseData& data, const std::string& metric, Size que
   run_native(threads, poll, [&](ThreadTeam& team) { search(request, team); });
   const std::vector<std::size_t> shape{static_cast<std::size_t>(queries),
                                        static_cast<std::size_t>(k)};
-  return nb::make_tuple(to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape));
+  return {to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape)};
 }
 
 template <typename Data>
-nb::tuple sparse_nearest(const SparseData& data, const std::string& metric, Size k, int threads,
-                         const nb::object& progress) {
+FoundOfSparse sparse_nearest(const SparseData& data, const std::string& metric, Size k, int threads,
+                             const Progress& progress) {
   const Size samples = data.rows<Data>().rows();
   require(k >= 1 && k < samples, "n_neighbors must be in [1, n_samples - 1]");
   return run_sparse<Data>(
@@ -127,9 +131,9 @@ nb::tuple sparse_nearest(const SparseData& data, const std::string& metric, Size
 }
 
 template <typename Data>
-nb::tuple sparse_of_queries(const SparseData& data, const SparseData& queries,
-                            const std::string& metric, Size k, int threads,
-                            const nb::object& progress) {
+FoundOfSparse sparse_of_queries(const SparseData& data, const SparseData& queries,
+                                const std::string& metric, Size k, int threads,
+                                const Progress& progress) {
   require(queries.features() == data.features(), "queries and data differ in features");
   const CsrView<Data> asked = queries.rows<Data>();
   require(k >= 1 && k <= data.rows<Data>().rows(), "n_neighbors must be in [1, n_samples]");
@@ -144,8 +148,8 @@ void bind_neighbors(nb::module_& m) {
   // By what is computed with, which only the data says.
   m.def(
       "nearest_neighbors",
-      [](const DenseData& rows, Size k, bool in_double, int threads, const nb::object& progress,
-         const nb::object& processes) {
+      [](const DenseData& rows, Size k, bool in_double, int threads, const Progress& progress,
+         const std::optional<CommunicatorObject>& processes) {
         // Sums of bytes are whole numbers that double holds: none has to be computed again in it.
         const bool exact_in_double = in_double && layout_of(rows.X).stored == Stored::byte;
         const auto find = is_double(rows.X) || exact_in_double ? nearest<double> : nearest<float>;
@@ -156,7 +160,7 @@ void bind_neighbors(nb::module_& m) {
   m.def(
       "approximate_neighbors",
       [](const DenseData& rows, Size k, bool in_double, Input1<PointId> sample, int threads,
-         const nb::object& progress, const nb::object& processes) {
+         const Progress& progress, const std::optional<CommunicatorObject>& processes) {
         const auto find = is_double(rows.X) ? approximate<double> : approximate<float>;
         return find(rows, k, in_double, sample, threads, progress, processes);
       },
@@ -165,7 +169,7 @@ void bind_neighbors(nb::module_& m) {
   m.def(
       "query_neighbors",
       [](const DenseData& rows, const DenseData& queries, Size k, bool in_double, int threads,
-         const nb::object& progress) {
+         const Progress& progress) {
         require(is_double(rows.X) == is_double(queries.X), "data and queries differ in precision");
         const auto find = is_double(rows.X) ? of_queries<double> : of_queries<float>;
         return find(rows, queries, k, in_double, threads, progress);
@@ -175,7 +179,7 @@ void bind_neighbors(nb::module_& m) {
   m.def(
       "sparse_neighbors",
       [](const SparseData& rows, const std::string& metric, Size k, int threads,
-         const nb::object& progress) {
+         const Progress& progress) {
         const auto find = rows.is_double() ? sparse_nearest<double> : sparse_nearest<float>;
         return find(rows, metric, k, threads, progress);
       },
@@ -183,7 +187,7 @@ void bind_neighbors(nb::module_& m) {
   m.def(
       "sparse_query_neighbors",
       [](const SparseData& rows, const SparseData& queries, const std::string& metric, Size k,
-         int threads, const nb::object& progress) {
+         int threads, const Progress& progress) {
         const auto find = rows.is_double() ? sparse_of_queries<double> : sparse_of_queries<float>;
         return find(rows, queries, metric, k, threads, progress);
       },

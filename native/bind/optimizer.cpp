@@ -62,6 +62,15 @@ private:
   Owner* owner_ = nullptr;
 };
 
+// Told of an iteration, its KL divergence and the norm of its gradient; says whether to end.
+using Callback = std::function<bool(Size, double, double)>;
+
+class StateDict : public nb::dict {
+  static bool is_dict(PyObject* object) { return PyDict_Check(object) != 0; }
+  NB_OBJECT(StateDict, nb::dict, "acctsne.optimize.state.OptimizerState", is_dict)
+  StateDict() = default;
+};
+
 template <typename Real>
 class BoundOptimizer {
 public:
@@ -97,11 +106,11 @@ public:
   // The same by several processes, each with its own rows of the probabilities and all of the
   // layout.
   BoundOptimizer(Input2<PointId> indices, Input2<Real> conditional, bool equal,
-                 Input2<Real> initial, const RepulsionOptions& options, const nb::object& processes,
-                 int threads)
+                 Input2<Real> initial, const RepulsionOptions& options,
+                 CommunicatorObject processes, int threads)
       : rows_(initial.shape(0)), dims_(initial.shape(1)) {
     require_dims(options);
-    others_.emplace(processes);
+    others_.emplace(std::move(processes));
     const auto points = static_cast<Size>(rows_);
     const Rows own = rows_of(others_->rank(), others_->size(), points);
     require(points >= 1 && static_cast<Size>(indices.shape(0)) == own.end - own.begin,
@@ -117,8 +126,7 @@ public:
     });
   }
 
-  bool run(const Phase& phase, const nb::object& callback, const nb::object& progress,
-           int threads) {
+  bool run(const Phase& phase, const Callback& callback, const Progress& progress, int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
     require_level();
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
@@ -126,17 +134,15 @@ public:
       const nb::gil_scoped_acquire locked;
       bool stop = false;
       owner_.in_callback = true;
-      const bool finished = poll.guarded([&] {
-        stop =
-            nb::cast<bool>(callback(report.iteration, report.kl_divergence, report.gradient_norm));
-      });
+      const bool finished = poll.guarded(
+          [&] { stop = callback(report.iteration, report.kl_divergence, report.gradient_norm); });
       owner_.in_callback = false;
       return stop || !finished;
     };
     bool finished = true;
     bool cancelled = true;
     run_native(threads, poll, [&](ThreadTeam& team) {
-      finished = optimizer_->run(phase, team, callback.is_none() ? Observer{} : observer);
+      finished = optimizer_->run(phase, team, callback ? observer : Observer{});
       cancelled = false;
     });
     if (cancelled) {
@@ -165,12 +171,12 @@ public:
     return found;
   }
 
-  nb::tuple forces(int threads) {
+  std::tuple<Output<Real>, Output<Real>, double> forces(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::in_callback);
     require_level();
     run_native(threads, [&](ThreadTeam& team) { optimizer_->evaluate(team); });
-    return nb::make_tuple(to_numpy(optimizer_->attractive(), {rows_, dims_}),
-                          to_numpy(optimizer_->repulsive(), {rows_, dims_}), optimizer_->z());
+    return {to_numpy(optimizer_->attractive(), {rows_, dims_}),
+            to_numpy(optimizer_->repulsive(), {rows_, dims_}), optimizer_->z()};
   }
 
   void reset_momentum() {
@@ -197,10 +203,10 @@ public:
     optimizer_->tether({targets.data(), rows_ * dims_}, {weights.data(), rows_});
   }
 
-  nb::dict state() const {
+  StateDict state() const {
     const Exclusive alone(owner_, Exclusive::Nested::allowed);
     OptimizerState<Real> state = optimizer_->state();
-    nb::dict result;
+    StateDict result;
     result["points"] = to_numpy(std::move(state.points), {rows_, dims_});
     result["updates"] = to_numpy(std::move(state.updates), {rows_, dims_});
     result["gains"] = to_numpy(std::move(state.gains), {rows_, dims_});
@@ -216,7 +222,7 @@ public:
   }
 
   // What state() gave.
-  void restore(const nb::dict& state) {
+  void restore(const StateDict& state) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
     const auto copy = [](const auto& array) {
       return std::vector(array.data(), array.data() + array.size());
@@ -237,13 +243,13 @@ public:
                          {entry<double>(state, "friction"), entry<double>(state, "work")}});
   }
 
-  nb::ndarray<nb::numpy, Real> points() const {
+  Output<Real> points() const {
     const Exclusive alone(owner_, Exclusive::Nested::allowed);
     return to_numpy(optimizer_->points(), {rows_, dims_});
   }
   // Finished iterations by method, those that were used.
-  nb::dict iterations_by_method() const {
-    nb::dict result;
+  Dict<Size> iterations_by_method() const {
+    Dict<Size> result;
     for (int method = 0; method < kMethods; ++method) {
       const Size count = optimizer_->iterations_by(static_cast<Method>(method));
       if (count > 0) {
@@ -253,9 +259,9 @@ public:
     return result;
   }
   Size iterations() const { return optimizer_->iterations(); }
-  nb::dict restraint() const {
+  Dict<double> restraint() const {
     const Restraint& restraint = optimizer_->restraint();
-    nb::dict result;
+    Dict<double> result;
     result["iterations"] = restraint.iterations;
     result["braked"] = restraint.braked;
     result["turned"] = restraint.turned;
@@ -266,9 +272,9 @@ public:
     const Exclusive alone(owner_, Exclusive::Nested::refused);
     optimizer_->forget_restraint();
   }
-  nb::dict seconds() const {
+  Dict<double> seconds() const {
     const StepSeconds& seconds = optimizer_->seconds();
-    nb::dict result;
+    Dict<double> result;
     result["tree_building"] = seconds.tree_building;
     result["summarization"] = seconds.summarization;
     result["attractive"] = seconds.attractive;
@@ -279,9 +285,9 @@ public:
     return result;
   }
 
-  nb::dict bytes_sent() const {
+  Dict<Size> bytes_sent() const {
     const SentBytes& sent = optimizer_->sent();
-    nb::dict result;
+    Dict<Size> result;
     result["relabel"] = sent.relabel;
     result["halo"] = sent.halo;
     result["charges"] = sent.charges;
@@ -338,9 +344,8 @@ public:
   }
 
   // Returns the positions that the new points end at.
-  nb::ndarray<nb::numpy, Real> place(Input2<PointId> neighbors, Input2<Real> weights,
-                                     Input2<Real> initial, const Phase& phase, int threads,
-                                     const nb::object& progress) const {
+  Output<Real> place(Input2<PointId> neighbors, Input2<Real> weights, Input2<Real> initial,
+                     const Phase& phase, int threads, const Progress& progress) const {
     const std::size_t new_points = initial.shape(0);
     const std::size_t dims = initial.shape(1);
     require(positions_.shape(1) == dims, "the map and the positions differ in columns");
@@ -395,7 +400,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
            "indices"_a.noconvert(), "conditional"_a.noconvert(), "equal"_a, "initial"_a.noconvert(),
            "options"_a, "threads"_a = 1)
       .def(nb::init<Input2<PointId>, Input2<Real>, bool, Input2<Real>, const RepulsionOptions&,
-                    const nb::object&, int>(),
+                    CommunicatorObject, int>(),
            "indices"_a.noconvert(), "conditional"_a.noconvert(), "equal"_a, "initial"_a.noconvert(),
            "options"_a, "processes"_a, "threads"_a)
       .def("run", &Bound::run, "phase"_a, "callback"_a.none(), "progress"_a.none(), "threads"_a)

@@ -25,6 +25,16 @@ Method method_named(const std::string& name) {
   return static_cast<Method>(found - std::begin(kMethodTable));
 }
 
+// How many dimensions each serves at most.
+Dict<int> methods() {
+  Dict<int> most_dims;
+  most_dims[kAutomaticName] = 0;
+  for (const MethodEntry& entry : kMethodTable) {
+    most_dims[entry.name] = entry.most_dims;
+  }
+  return most_dims;
+}
+
 StepRule rule_named(const std::string& name) {
   const auto* found = std::find(std::begin(kRuleNames), std::end(kRuleNames), name);
   require(found != std::end(kRuleNames), "unknown rule");
@@ -34,12 +44,7 @@ StepRule rule_named(const std::string& name) {
 } // namespace
 
 void bind_options(nb::module_& m) {
-  nb::dict methods;
-  methods[kAutomaticName] = 0;
-  for (const MethodEntry& entry : kMethodTable) {
-    methods[entry.name] = entry.most_dims;
-  }
-  m.attr("METHODS") = methods;
+  m.def("methods", &methods);
 
   nb::class_<OutputKernel>(m, "OutputKernel")
       .def(

@@ -4,14 +4,23 @@
 #include "acctsne/communicator.hpp"
 #include "bind/native_call.hpp"
 
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
 namespace acctsne {
 
-// Forwards to an object with `rank`, `size`, `gather(array, ends)` and `exchange(sent, sent_ends,
-// received, received_ends)`, which are handed the bytes as arrays that share them. Holds the
-// interpreter lock for the length of a call only.
+// An object that has what the type of this name asks for.
+class CommunicatorObject : public nb::object {
+  static bool any(PyObject* /*object*/) { return true; }
+  NB_OBJECT(CommunicatorObject, nb::object, "acctsne.runtime.communicator.Communicator", any)
+};
+
+// Forwards to such an object, whose methods are handed the bytes as arrays that share them. Holds
+// the interpreter lock for the length of a call only.
 class PythonProcesses final : public Communicator {
 public:
-  explicit PythonProcesses(nb::object processes)
+  explicit PythonProcesses(CommunicatorObject processes)
       : processes_(std::move(processes)), rank_(nb::cast<int>(processes_.attr("rank"))),
         size_(nb::cast<int>(processes_.attr("size"))) {
     require(rank_ >= 0 && rank_ < size_, "a rank that is not one of the processes");
@@ -44,18 +53,18 @@ private:
   }
   static std::vector<Size> list(std::span<const Size> ends) { return {ends.begin(), ends.end()}; }
 
-  nb::object processes_;
+  CommunicatorObject processes_;
   int rank_;
   int size_;
 };
 
 // Runs body(communicator) with that of a Python object, or alone with none.
 template <typename Body>
-auto with_processes(const nb::object& processes, Body&& body) {
-  if (processes.is_none()) {
+auto with_processes(const std::optional<CommunicatorObject>& processes, Body&& body) {
+  if (!processes) {
     return body(one_process);
   }
-  PythonProcesses others(processes);
+  PythonProcesses others(*processes);
   return body(others);
 }
 

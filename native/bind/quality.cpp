@@ -30,8 +30,9 @@ void scale_forces(std::vector<Real>& force, const OutputKernel& output_kernel) {
 
 // Forces in the unit of Y, as the optimiser's: the repulsive part of the gradient is 4 force / Z.
 template <typename Real>
-nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads,
-                          const OutputKernel& output_kernel) {
+std::tuple<OutputReals, Output<double>> exact_repulsion(Input2<Real> Y, Input1<PointId> rows,
+                                                        int threads,
+                                                        const OutputKernel& output_kernel) {
   const auto count = static_cast<Size>(Y.shape(0));
   const std::size_t dims = Y.shape(1);
   const std::span<const PointId> listed(rows.data(), rows.shape(0));
@@ -47,13 +48,14 @@ nb::tuple exact_repulsion(Input2<Real> Y, Input1<PointId> rows, int threads,
     repulsion.forces(points.data(), count, listed, force.data(), z.data(), team);
   });
   scale_forces(force, output_kernel);
-  return nb::make_tuple(to_numpy(std::move(force), {listed.size(), dims}),
-                        to_numpy(std::move(z), {listed.size()}));
+  return {to_numpy(std::move(force), {listed.size(), dims}),
+          to_numpy(std::move(z), {listed.size()})};
 }
 
 // The same by whichever method the options name, for all points, and Z.
 template <typename Real>
-nb::tuple repulsion(Input2<Real> Y, const RepulsionOptions& options, int threads) {
+std::tuple<OutputReals, double> repulsion(Input2<Real> Y, const RepulsionOptions& options,
+                                          int threads) {
   const auto count = static_cast<Size>(Y.shape(0));
   const std::size_t dims = Y.shape(1);
   require(count >= 1 && dims >= 1, "an embedding has at least a point and a dimension");
@@ -71,7 +73,7 @@ nb::tuple repulsion(Input2<Real> Y, const RepulsionOptions& options, int threads
         .forces(bounds.map(), one_process, force.data(), z, seconds, team);
   });
   scale_forces(force, options.output_kernel);
-  return nb::make_tuple(to_numpy(std::move(force), {Y.shape(0), dims}), z.total());
+  return {to_numpy(std::move(force), {Y.shape(0), dims}), z.total()};
 }
 
 double exact_kl_of(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<double> values,
@@ -85,10 +87,9 @@ double exact_kl_of(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<doubl
   return kl;
 }
 
-nb::ndarray<nb::numpy, double> kl_by_point_of(Input1<EdgeId> offsets, Input1<PointId> columns,
-                                              Input1<double> values, Input2<double> Y,
-                                              const OutputKernel& output_kernel, double z,
-                                              int threads) {
+Output<double> kl_by_point_of(Input1<EdgeId> offsets, Input1<PointId> columns,
+                              Input1<double> values, Input2<double> Y,
+                              const OutputKernel& output_kernel, double z, int threads) {
   require(Y.shape(1) >= 1, "an embedding has at least 1 dimension");
   const CsrView<double> P = csr_of(offsets, columns, values, Y.shape(0));
   std::vector<double> shares;
@@ -98,11 +99,13 @@ nb::ndarray<nb::numpy, double> kl_by_point_of(Input1<EdgeId> offsets, Input1<Poi
   return to_numpy(std::move(shares), {Y.shape(0)});
 }
 
+using RankArrays = std::tuple<Output<std::int32_t>, Output<double>, Output<double>, Output<Size>>;
+
 // Ranks in X of the points that are asked for; see quality/ranks.hpp.
 template <typename Real>
-nb::tuple rank_penalties_of(const DataRows& X, Input2<PointId> nearest, Input2<PointId> asked,
-                            Input1<Size> sizes, Input1<PointId> references, int threads,
-                            const nb::object& progress) {
+RankArrays rank_penalties_of(const DataRows& X, Input2<PointId> nearest, Input2<PointId> asked,
+                             Input1<Size> sizes, Input1<PointId> references, int threads,
+                             const Progress& progress) {
   const std::size_t rows = X.shape(0);
   const std::span<const Size> k(sizes.data(), sizes.shape(0));
   const std::span<const PointId> sample(references.data(), references.shape(0));
@@ -132,28 +135,33 @@ nb::tuple rank_penalties_of(const DataRows& X, Input2<PointId> nearest, Input2<P
   Ranks ranks;
   run_native(threads, poll, [&](ThreadTeam& team) { ranks = rank_penalties(request, team); });
   const std::vector<std::size_t> shape{rows, k.size()};
-  return nb::make_tuple(to_numpy(std::move(ranks.kept), shape),
-                        to_numpy(std::move(ranks.penalties), shape),
-                        to_numpy(std::move(ranks.variances), shape),
-                        to_numpy(std::move(ranks.by_reference), {sample.size(), k.size()}));
-}
-
-template <typename Real>
-void bind_forces(nb::module_& m) {
-  m.def("exact_repulsion", &exact_repulsion<Real>, "Y"_a.noconvert(), "rows"_a.noconvert(),
-        "threads"_a, "output_kernel"_a);
-  m.def("repulsion", &repulsion<Real>, "Y"_a.noconvert(), "options"_a, "threads"_a);
+  return {to_numpy(std::move(ranks.kept), shape), to_numpy(std::move(ranks.penalties), shape),
+          to_numpy(std::move(ranks.variances), shape),
+          to_numpy(std::move(ranks.by_reference), {sample.size(), k.size()})};
 }
 
 } // namespace
 
 void bind_quality(nb::module_& m) {
-  bind_forces<float>(m);
-  bind_forces<double>(m);
+  m.def(
+      "exact_repulsion",
+      [](const InputReals2& layout, const Input1<PointId>& rows, int threads,
+         const OutputKernel& output_kernel) {
+        return std::visit(
+            [&](const auto& Y) { return exact_repulsion(Y, rows, threads, output_kernel); },
+            layout);
+      },
+      "Y"_a.noconvert(), "rows"_a.noconvert(), "threads"_a, "output_kernel"_a);
+  m.def(
+      "repulsion",
+      [](const InputReals2& layout, const RepulsionOptions& options, int threads) {
+        return std::visit([&](const auto& Y) { return repulsion(Y, options, threads); }, layout);
+      },
+      "Y"_a.noconvert(), "options"_a, "threads"_a);
   m.def(
       "rank_penalties",
       [](const DataRows& X, Input2<PointId> nearest, Input2<PointId> asked, Input1<Size> sizes,
-         Input1<PointId> references, int threads, const nb::object& progress) {
+         Input1<PointId> references, int threads, const Progress& progress) {
         const auto ranks = is_double(X) ? rank_penalties_of<double> : rank_penalties_of<float>;
         return ranks(X, nearest, asked, sizes, references, threads, progress);
       },

@@ -8,13 +8,13 @@ namespace acctsne {
 namespace {
 
 // Calls body() and returns what the loops that it ran on this thread consist of.
-nb::dict record_loops(const nb::callable& body) {
+Dict<nb::any> record_loops(const std::function<nb::object()>& body) {
   LoopRecorder recorder;
   body();
   Recording recording = recorder.take();
   const std::size_t loops = recording.step.size();
   const std::size_t chunks = recording.chunk_seconds.size();
-  nb::dict result;
+  Dict<nb::any> result;
   result["steps"] = nb::cast(recording.steps);
   result["step"] = to_numpy(std::move(recording.step), {loops});
   result["serial_seconds"] = to_numpy(std::move(recording.serial_seconds), {loops});
@@ -25,14 +25,14 @@ nb::dict record_loops(const nb::callable& body) {
   return result;
 }
 
-nb::dict team_costs(int threads, bool asleep, int loops) {
+Dict<double> team_costs(int threads, bool asleep, int loops) {
   require(threads >= 1 && threads <= 1024 && loops >= 1, "no such team");
   TeamCosts costs{};
   {
     const nb::gil_scoped_release unlocked;
     costs = measure_team_costs(threads, asleep, loops);
   }
-  nb::dict result;
+  Dict<double> result;
   result["open"] = costs.open;
   result["wake"] = costs.wake;
   result["close"] = costs.close;

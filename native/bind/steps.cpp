@@ -41,36 +41,37 @@ private:
 };
 
 template <typename Real>
-nb::tuple perplexity(Input2<Real> squared_distances, double perplexity, int threads) {
+std::tuple<OutputReals, Output<double>, Output<double>, Size>
+perplexity(Input2<Real> squared_distances, double perplexity, int threads) {
   std::vector<double> betas(squared_distances.shape(0));
   Size missed = 0;
   ConditionalArrays<Real> found(squared_distances, threads, [&](const auto& rows, auto& team) {
     missed = search_perplexity(rows, perplexity, betas.data(), team);
   });
-  return nb::make_tuple(found.conditional(),
-                        to_numpy(std::move(betas), {squared_distances.shape(0)}),
-                        found.perplexities(), missed);
+  return {found.conditional(), to_numpy(std::move(betas), {squared_distances.shape(0)}),
+          found.perplexities(), missed};
 }
 
 template <typename Real>
-nb::tuple mixed_perplexities(Input2<Real> squared_distances,
-                             const std::vector<double>& perplexities, bool by_density,
-                             int threads) {
+std::tuple<OutputReals, Output<double>, Size>
+mixed_perplexities(Input2<Real> squared_distances, const std::vector<double>& perplexities,
+                   bool by_density, int threads) {
   require(!perplexities.empty(), "at least one perplexity is needed");
   const Mixing mixing = by_density ? Mixing::kDensity : Mixing::kEqual;
   Size missed = 0;
   ConditionalArrays<Real> found(squared_distances, threads, [&](const auto& rows, auto& team) {
     missed = mix_perplexities<Real>(rows, perplexities, mixing, team);
   });
-  return nb::make_tuple(found.conditional(), found.perplexities(), missed);
+  return {found.conditional(), found.perplexities(), missed};
 }
 
 template <typename Real>
-nb::tuple fixed_gaussians(Input2<Real> squared_distances, double beta, int threads) {
+std::tuple<OutputReals, Output<double>> fixed_gaussians(Input2<Real> squared_distances, double beta,
+                                                        int threads) {
   ConditionalArrays<Real> found(squared_distances, threads, [&](const auto& rows, auto& team) {
     fixed_bandwidth(rows, beta, team);
   });
-  return nb::make_tuple(found.conditional(), found.perplexities());
+  return {found.conditional(), found.perplexities()};
 }
 
 template <typename Real>
@@ -85,7 +86,8 @@ void sort_rows(InOut2<PointId> indices, InOut2<Real> conditional, Size points, i
 }
 
 template <typename Real>
-nb::tuple symmetrized(Input2<PointId> indices, Input2<Real> conditional, bool equal, int threads) {
+std::tuple<Output<EdgeId>, Output<PointId>, OutputReals>
+symmetrized(Input2<PointId> indices, Input2<Real> conditional, bool equal, int threads) {
   const Conditional<Real> C = conditional_of(indices, conditional, equal);
   Csr<Real> joint;
   run_native(threads, [&](ThreadTeam& team) {
@@ -94,9 +96,8 @@ nb::tuple symmetrized(Input2<PointId> indices, Input2<Real> conditional, bool eq
     joint = collect(rows, team);
   });
   const std::size_t edges = joint.columns.size();
-  return nb::make_tuple(to_numpy(std::move(joint.offsets), {indices.shape(0) + 1}),
-                        to_numpy(std::move(joint.columns), {edges}),
-                        to_numpy(std::move(joint.values), {edges}));
+  return {to_numpy(std::move(joint.offsets), {indices.shape(0) + 1}),
+          to_numpy(std::move(joint.columns), {edges}), to_numpy(std::move(joint.values), {edges})};
 }
 
 template <typename Real>
@@ -114,7 +115,7 @@ bool share_codes(Input2<Real> Y, int threads) {
 }
 
 template <typename Real>
-nb::dict tree_arrays(Input2<Real> Y, int threads) {
+Dict<nb::any> tree_arrays(Input2<Real> Y, int threads) {
   const auto count = static_cast<Size>(Y.shape(0));
   require(count >= 1 && count <= kMostPoints, "a tree needs a point, and not too many");
   return with_dims(static_cast<int>(Y.shape(1)), [&](auto d) {
@@ -142,7 +143,7 @@ nb::dict tree_arrays(Input2<Real> Y, int threads) {
       levels.push_back(node.level);
     }
     const std::size_t n = nodes.size();
-    nb::dict result;
+    Dict<nb::any> result;
     result["order"] = to_numpy(tree.order(), {Y.shape(0)});
     result["codes"] = to_numpy(tree.codes(), {Y.shape(0)});
     result["center"] = to_numpy(std::move(centers), {n, kDims});
@@ -157,27 +158,58 @@ nb::dict tree_arrays(Input2<Real> Y, int threads) {
   });
 }
 
-template <typename Real>
-void bind_steps_of(nb::module_& m) {
-  m.def("search_perplexity", &perplexity<Real>, "squared_distances"_a.noconvert(), "perplexity"_a,
-        "threads"_a);
-  m.def("mix_perplexities", &mixed_perplexities<Real>, "squared_distances"_a.noconvert(),
-        "perplexities"_a, "by_density"_a, "threads"_a);
-  m.def("fixed_bandwidth", &fixed_gaussians<Real>, "squared_distances"_a.noconvert(), "beta"_a,
-        "threads"_a);
-  m.def("sort_rows", &sort_rows<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
-        "points"_a, "threads"_a);
-  m.def("symmetrize", &symmetrized<Real>, "indices"_a.noconvert(), "conditional"_a.noconvert(),
-        "equal"_a, "threads"_a);
-  m.def("some_share_a_code", &share_codes<Real>, "Y"_a.noconvert(), "threads"_a);
-  m.def("build_tree", &tree_arrays<Real>, "Y"_a.noconvert(), "threads"_a);
-}
-
 } // namespace
 
 void bind_steps(nb::module_& m) {
-  bind_steps_of<float>(m);
-  bind_steps_of<double>(m);
+  m.def(
+      "search_perplexity",
+      [](const InputReals2& squared_distances, double wanted, int threads) {
+        return std::visit([&](const auto& D) { return perplexity(D, wanted, threads); },
+                          squared_distances);
+      },
+      "squared_distances"_a.noconvert(), "perplexity"_a, "threads"_a);
+  m.def(
+      "mix_perplexities",
+      [](const InputReals2& squared_distances, const std::vector<double>& perplexities,
+         bool by_density, int threads) {
+        return std::visit(
+            [&](const auto& D) { return mixed_perplexities(D, perplexities, by_density, threads); },
+            squared_distances);
+      },
+      "squared_distances"_a.noconvert(), "perplexities"_a, "by_density"_a, "threads"_a);
+  m.def(
+      "fixed_bandwidth",
+      [](const InputReals2& squared_distances, double beta, int threads) {
+        return std::visit([&](const auto& D) { return fixed_gaussians(D, beta, threads); },
+                          squared_distances);
+      },
+      "squared_distances"_a.noconvert(), "beta"_a, "threads"_a);
+  m.def(
+      "sort_rows",
+      [](const InOut2<PointId>& indices,
+         const std::variant<InOut2<float>, InOut2<double>>& conditional, Size points, int threads) {
+        std::visit([&](const auto& C) { sort_rows(indices, C, points, threads); }, conditional);
+      },
+      "indices"_a.noconvert(), "conditional"_a.noconvert(), "points"_a, "threads"_a);
+  m.def(
+      "symmetrize",
+      [](const Input2<PointId>& indices, const InputReals2& conditional, bool equal, int threads) {
+        return std::visit([&](const auto& C) { return symmetrized(indices, C, equal, threads); },
+                          conditional);
+      },
+      "indices"_a.noconvert(), "conditional"_a.noconvert(), "equal"_a, "threads"_a);
+  m.def(
+      "some_share_a_code",
+      [](const InputReals2& layout, int threads) {
+        return std::visit([&](const auto& Y) { return share_codes(Y, threads); }, layout);
+      },
+      "Y"_a.noconvert(), "threads"_a);
+  m.def(
+      "build_tree",
+      [](const InputReals2& layout, int threads) {
+        return std::visit([&](const auto& Y) { return tree_arrays(Y, threads); }, layout);
+      },
+      "Y"_a.noconvert(), "threads"_a);
 }
 
 } // namespace acctsne

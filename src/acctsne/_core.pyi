@@ -1,22 +1,16 @@
-"""Types of the native module (native/bind)."""
+"""The native core (native/bind)."""
 
-from collections.abc import Callable
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, overload
 
-import numpy as np
-import numpy.typing as npt
+import numpy
+import numpy.typing
+from numpy.typing import NDArray
 
-from acctsne.optimize.state import OptimizerState
-from acctsne.runtime.communicator import Communicator
+import acctsne.optimize.state
+import acctsne.runtime.communicator
 
-Reals = npt.NDArray[np.float32] | npt.NDArray[np.float64]
-# Of any strides.
-Stored = Reals | npt.NDArray[np.float16] | npt.NDArray[np.uint8]
-Progress = Callable[[int], object] | None
-
-METHODS: dict[str, int]
-APPROXIMATE_AXES: int
-FEW_FEATURES: int
+def methods() -> dict[str, int]: ...
 
 class OutputKernel:
     def __init__(self, exponent: float, scale: float) -> None: ...
@@ -24,6 +18,7 @@ class OutputKernel:
     def exponent(self) -> float: ...
     @property
     def scale(self) -> float: ...
+    def __repr__(self) -> str: ...
 
 class RepulsionOptions:
     def __init__(
@@ -42,232 +37,554 @@ class Phase:
         rule: str,
         momentum: float | None,
         max_step: float,
-        report_every: list[int] = ...,
+        report_every: Sequence[int] = [],
         left: int = 0,
     ) -> None: ...
 
 class DenseData:
     def __init__(
         self,
-        X: Stored,
-        coordinates: npt.NDArray[np.float32],
-        squared_norms: npt.NDArray[np.float64],
+        X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
+        coordinates: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        squared_norms: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
         scale: float,
     ) -> None: ...
 
 class SparseData:
     def __init__(
         self,
-        offsets: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
-        values: Reals,
+        offsets: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        columns: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        values: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
         n_features: int,
     ) -> None: ...
 
-def build_info() -> dict[str, Any]: ...
-def rows_of(rank: int, processes: int, rows: int) -> tuple[int, int]: ...
-def use_simd_level(name: str) -> None: ...
-def record_loops(body: Callable[[], object]) -> dict[str, Any]: ...
-def team_costs(threads: int, asleep: bool, loops: int) -> dict[str, float]: ...
-def line_transfer_seconds() -> float: ...
+APPROXIMATE_AXES: int = 128
+
+FEW_FEATURES: int = 256
+
 def find_frame(
-    X: Stored, n_neighbors: int, n_axes: int | None, threads: int
-) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float32] | None]: ...
+    X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
+    n_neighbors: int,
+    n_axes: int | None,
+    threads: int,
+) -> tuple[float, NDArray[numpy.float64], NDArray[numpy.float32] | None]: ...
 def sampled_rows(n_samples: int, n_axes: int | None) -> tuple[int, int]: ...
 def frame_of_sample(
-    sample: Stored,
+    sample: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
     n_samples: int,
     largest: float,
     n_neighbors: int,
     n_axes: int | None,
     threads: int,
-) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.float32] | None]: ...
+) -> tuple[float, NDArray[numpy.float64], NDArray[numpy.float32] | None]: ...
 def project(
-    X: Stored,
+    X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
     scale: float,
-    center: npt.NDArray[np.float64],
-    axes: npt.NDArray[np.float32] | None,
+    center: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    axes: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | None,
     threads: int,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]: ...
+) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
 def principal_components(
-    X: Stored,
+    X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
     n_components: int,
     threads: int,
-    frame: npt.NDArray[np.float32] | None = None,
+    frame: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | None = None,
     n_samples: int | None = None,
-    processes: Communicator | None = None,
-) -> npt.NDArray[np.float64]: ...
+    processes: acctsne.runtime.communicator.Communicator | None = None,
+) -> NDArray[numpy.float64]: ...
 def sparse_principal_components(
     X: SparseData, n_components: int, threads: int
-) -> npt.NDArray[np.float64]: ...
+) -> NDArray[numpy.float64]: ...
 def nearest_neighbors(
     rows: DenseData,
     n_neighbors: int,
     in_double: bool,
     threads: int,
-    progress: Progress = None,
-    processes: Communicator | None = None,
-) -> tuple[npt.NDArray[np.int32], Reals]: ...
+    progress: Callable[[int], object] | None = None,
+    processes: acctsne.runtime.communicator.Communicator | None = None,
+) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32] | NDArray[numpy.float64]]: ...
 def approximate_neighbors(
     rows: DenseData,
     n_neighbors: int,
     in_double: bool,
-    sample: npt.NDArray[np.int32],
+    sample: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
     threads: int,
-    progress: Progress = None,
-    processes: Communicator | None = None,
-) -> tuple[npt.NDArray[np.int32], Reals, float]: ...
+    progress: Callable[[int], object] | None = None,
+    processes: acctsne.runtime.communicator.Communicator | None = None,
+) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32] | NDArray[numpy.float64], float]: ...
 def query_neighbors(
     rows: DenseData,
     queries: DenseData,
     n_neighbors: int,
     in_double: bool,
     threads: int,
-    progress: Progress = None,
-) -> tuple[npt.NDArray[np.int32], Reals]: ...
+    progress: Callable[[int], object] | None = None,
+) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32] | NDArray[numpy.float64]]: ...
 def sparse_neighbors(
-    rows: SparseData, metric: str, n_neighbors: int, threads: int, progress: Progress = None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]: ...
+    rows: SparseData,
+    metric: str,
+    n_neighbors: int,
+    threads: int,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[NDArray[numpy.int32], NDArray[numpy.float64]]: ...
 def sparse_query_neighbors(
     rows: SparseData,
     queries: SparseData,
     metric: str,
     n_neighbors: int,
     threads: int,
-    progress: Progress = None,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]: ...
+    progress: Callable[[int], object] | None = None,
+) -> tuple[NDArray[numpy.int32], NDArray[numpy.float64]]: ...
 def search_perplexity(
-    squared_distances: Reals, perplexity: float, threads: int
-) -> tuple[Reals, npt.NDArray[np.float64], npt.NDArray[np.float64], int]: ...
+    squared_distances: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    perplexity: float,
+    threads: int,
+) -> tuple[
+    NDArray[numpy.float32] | NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    NDArray[numpy.float64],
+    int,
+]: ...
 def mix_perplexities(
-    squared_distances: Reals, perplexities: list[float], by_density: bool, threads: int
-) -> tuple[Reals, npt.NDArray[np.float64], int]: ...
+    squared_distances: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    perplexities: Sequence[float],
+    by_density: bool,
+    threads: int,
+) -> tuple[NDArray[numpy.float32] | NDArray[numpy.float64], NDArray[numpy.float64], int]: ...
 def fixed_bandwidth(
-    squared_distances: Reals, beta: float, threads: int
-) -> tuple[Reals, npt.NDArray[np.float64]]: ...
+    squared_distances: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    beta: float,
+    threads: int,
+) -> tuple[NDArray[numpy.float32] | NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 def sort_rows(
-    indices: npt.NDArray[np.int32], conditional: Reals, points: int, threads: int
+    indices: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu")],
+    conditional: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")
+    ]
+    | Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    points: int,
+    threads: int,
 ) -> None: ...
 def symmetrize(
-    indices: npt.NDArray[np.int32], conditional: Reals, equal: bool, threads: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Reals]: ...
-def exact_repulsion(
-    Y: Reals, rows: npt.NDArray[np.int32], threads: int, output_kernel: OutputKernel
-) -> tuple[Reals, npt.NDArray[np.float64]]: ...
-def repulsion(Y: Reals, options: RepulsionOptions, threads: int) -> tuple[Reals, float]: ...
-def exact_kl(
-    offsets: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int32],
-    values: npt.NDArray[np.float64],
-    Y: npt.NDArray[np.float64],
-    output_kernel: OutputKernel,
+    indices: Annotated[
+        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    conditional: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    equal: bool,
     threads: int,
-) -> float: ...
-def kl_by_point(
-    offsets: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int32],
-    values: npt.NDArray[np.float64],
-    Y: npt.NDArray[np.float64],
-    output_kernel: OutputKernel,
-    z: float,
-    threads: int,
-) -> npt.NDArray[np.float64]: ...
-def rank_penalties(
-    X: Stored,
-    nearest: npt.NDArray[np.int32],
-    asked: npt.NDArray[np.int32],
-    sizes: npt.NDArray[np.int64],
-    references: npt.NDArray[np.int32],
-    threads: int,
-    progress: Progress = None,
 ) -> tuple[
-    npt.NDArray[np.int32],
-    npt.NDArray[np.float64],
-    npt.NDArray[np.float64],
-    npt.NDArray[np.int64],
+    NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | NDArray[numpy.float64]
 ]: ...
-def some_share_a_code(Y: Reals, threads: int) -> bool: ...
-def build_tree(Y: Reals, threads: int) -> dict[str, Any]: ...
+def some_share_a_code(
+    Y: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    threads: int,
+) -> bool: ...
+def build_tree(
+    Y: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    threads: int,
+) -> dict[str, Any]: ...
 
-class _Map:
-    def __init__(self, positions: Reals, options: RepulsionOptions) -> None: ...
-    def place(
-        self,
-        neighbors: npt.NDArray[np.int32],
-        weights: Reals,
-        initial: Reals,
-        phase: Phase,
-        threads: int,
-        progress: Progress = None,
-    ) -> Reals: ...
-
-class Map32(_Map): ...
-class Map64(_Map): ...
-
-class _Optimizer:
+class Optimizer32:
     @overload
     def __init__(
         self,
-        offsets: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
-        values: Reals,
-        initial: Reals,
+        offsets: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        columns: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        values: Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        initial: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
         options: RepulsionOptions,
         threads: int = 1,
     ) -> None: ...
     @overload
     def __init__(
         self,
-        indices: npt.NDArray[np.int32],
-        conditional: Reals,
+        indices: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        conditional: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
         equal: bool,
-        initial: Reals,
+        initial: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
         options: RepulsionOptions,
         threads: int = 1,
     ) -> None: ...
     @overload
     def __init__(
         self,
-        indices: npt.NDArray[np.int32],
-        conditional: Reals,
+        indices: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        conditional: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
         equal: bool,
-        initial: Reals,
+        initial: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
         options: RepulsionOptions,
-        processes: Communicator,
+        processes: acctsne.runtime.communicator.Communicator,
         threads: int,
     ) -> None: ...
     def run(
         self,
         phase: Phase,
         callback: Callable[[int, float, float], bool] | None,
-        progress: Progress,
+        progress: Callable[[int], object] | None,
         threads: int,
     ) -> bool: ...
     def kl_divergence(self, threads: int) -> float: ...
     @property
     def kl_of_one_place(self) -> float: ...
     def disorder(self, threads: int) -> float: ...
-    def forces(self, threads: int) -> tuple[Reals, Reals, float]: ...
+    def forces(
+        self, threads: int
+    ) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], float]: ...
     def reset_momentum(self) -> None: ...
-    def hold(self, fixed: npt.NDArray[np.uint8] | None) -> None: ...
-    def tether(self, targets: Reals, weights: Reals) -> None: ...
-    def state(self) -> OptimizerState: ...
-    def restore(self, state: OptimizerState) -> None: ...
+    def hold(
+        self,
+        fixed: Annotated[
+            NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+    ) -> None: ...
+    def tether(
+        self,
+        targets: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        weights: Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def state(self) -> acctsne.optimize.state.OptimizerState: ...
+    def restore(self, state: acctsne.optimize.state.OptimizerState) -> None: ...
     @property
-    def points(self) -> Reals: ...
+    def points(self) -> NDArray[numpy.float32]: ...
     @property
     def iterations_by_method(self) -> dict[str, int]: ...
     @property
     def iterations(self) -> int: ...
     @property
+    def seconds(self) -> dict[str, float]: ...
+    @property
+    def bytes_sent(self) -> dict[str, int]: ...
+    @property
     def rows(self) -> int: ...
+    @property
+    def restraint(self) -> dict[str, float]: ...
+    def forget_restraint(self) -> None: ...
+
+class Optimizer64:
+    @overload
+    def __init__(
+        self,
+        offsets: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        columns: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        values: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        initial: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        options: RepulsionOptions,
+        threads: int = 1,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        indices: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        conditional: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        equal: bool,
+        initial: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        options: RepulsionOptions,
+        threads: int = 1,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        indices: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        conditional: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        equal: bool,
+        initial: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        options: RepulsionOptions,
+        processes: acctsne.runtime.communicator.Communicator,
+        threads: int,
+    ) -> None: ...
+    def run(
+        self,
+        phase: Phase,
+        callback: Callable[[int, float, float], bool] | None,
+        progress: Callable[[int], object] | None,
+        threads: int,
+    ) -> bool: ...
+    def kl_divergence(self, threads: int) -> float: ...
+    @property
+    def kl_of_one_place(self) -> float: ...
+    def disorder(self, threads: int) -> float: ...
+    def forces(
+        self, threads: int
+    ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], float]: ...
+    def reset_momentum(self) -> None: ...
+    def hold(
+        self,
+        fixed: Annotated[
+            NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+    ) -> None: ...
+    def tether(
+        self,
+        targets: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        weights: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def state(self) -> acctsne.optimize.state.OptimizerState: ...
+    def restore(self, state: acctsne.optimize.state.OptimizerState) -> None: ...
+    @property
+    def points(self) -> NDArray[numpy.float64]: ...
+    @property
+    def iterations_by_method(self) -> dict[str, int]: ...
+    @property
+    def iterations(self) -> int: ...
     @property
     def seconds(self) -> dict[str, float]: ...
     @property
     def bytes_sent(self) -> dict[str, int]: ...
     @property
+    def rows(self) -> int: ...
+    @property
     def restraint(self) -> dict[str, float]: ...
     def forget_restraint(self) -> None: ...
 
-class Optimizer32(_Optimizer): ...
-class Optimizer64(_Optimizer): ...
+class Map32:
+    def __init__(
+        self,
+        positions: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        options: RepulsionOptions,
+    ) -> None: ...
+    def place(
+        self,
+        neighbors: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        weights: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        initial: Annotated[
+            NDArray[numpy.float32],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        phase: Phase,
+        threads: int,
+        progress: Callable[[int], object] | None = None,
+    ) -> NDArray[numpy.float32]: ...
+
+class Map64:
+    def __init__(
+        self,
+        positions: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        options: RepulsionOptions,
+    ) -> None: ...
+    def place(
+        self,
+        neighbors: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        weights: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        initial: Annotated[
+            NDArray[numpy.float64],
+            dict(shape=(None, None), order="C", device="cpu", writable=False),
+        ],
+        phase: Phase,
+        threads: int,
+        progress: Callable[[int], object] | None = None,
+    ) -> NDArray[numpy.float64]: ...
+
+def exact_repulsion(
+    Y: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    rows: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    threads: int,
+    output_kernel: OutputKernel,
+) -> tuple[NDArray[numpy.float32] | NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+def repulsion(
+    Y: Annotated[
+        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    options: RepulsionOptions,
+    threads: int,
+) -> tuple[NDArray[numpy.float32] | NDArray[numpy.float64], float]: ...
+def rank_penalties(
+    X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
+    nearest: Annotated[
+        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    asked: Annotated[
+        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    sizes: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    references: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    threads: int,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[
+    NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.int64]
+]: ...
+def exact_kl(
+    offsets: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    columns: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    values: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    Y: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    output_kernel: OutputKernel,
+    threads: int,
+) -> float: ...
+def kl_by_point(
+    offsets: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    columns: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    values: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    Y: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    output_kernel: OutputKernel,
+    z: float,
+    threads: int,
+) -> NDArray[numpy.float64]: ...
+def record_loops(body: Callable[[], object]) -> dict[str, Any]: ...
+def team_costs(threads: int, asleep: bool, loops: int) -> dict[str, float]: ...
+def line_transfer_seconds() -> float: ...
+def build_info() -> dict[str, Any]: ...
+def rows_of(rank: int, processes: int, rows: int) -> tuple[int, int]: ...
+def use_simd_level(name: str) -> None: ...

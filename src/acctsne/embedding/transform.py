@@ -104,7 +104,7 @@ def place_new_points(
     squared = np.ascontiguousarray(np.square(scaled), dtype=positions.dtype)
     # As much as the neighbours allow.
     perplexity = min(PERPLEXITY, max(1.0, squared.shape[1] / 3))
-    weights, *_ = _core.search_perplexity(squared, perplexity, threads)
+    weights: npt.NDArray[Any] = _core.search_perplexity(squared, perplexity, threads)[0]
     kind = _core.Map64 if positions.dtype == np.float64 else _core.Map32
     return kind(positions, engine.native(positions.shape[1])).place(
         np.ascontiguousarray(indices, dtype=np.int32),

@@ -10,10 +10,10 @@ from acctsne.compat.scikit_learn import Interval, StrOptions
 from acctsne.forces.output_kernel import DOF_CONSTRAINTS, Dof, output_kernel
 
 # How repulsive forces can be computed.
-METHODS = tuple(_core.METHODS)
+METHODS = tuple(_core.methods())
 
 # Most dimensions of a map that the tree and the grid have; all pairs take any number.
-MAX_COMPONENTS = {name: most for name, most in _core.METHODS.items() if most > 0}
+MAX_COMPONENTS = {name: most for name, most in _core.methods().items() if most > 0}
 
 # What an estimator and an Embedding share, in scikit-learn's form.
 ENGINE_CONSTRAINTS: dict[str, Any] = {
