@@ -122,6 +122,7 @@ benchmark-smoke: build/installed $(VENV)/ready
 	$(BIN)/python benchmarks/simulate.py --dataset digits --repeats 1 --tree-iterations 2 --output build/smoke
 	$(BIN)/python benchmarks/neighbors.py --dataset digits --contestants acctsne --repeats 1 --output build/smoke
 	$(BIN)/python benchmarks/descent.py --datasets digits
+	$(BIN)/python benchmarks/arrangement.py --datasets digits:300 --samples 2
 	$(BIN)/python benchmarks/methods.py --sizes 300
 	$(BIN)/python benchmarks/force_error.py --points 300
 	$(BIN)/python benchmarks/restraint.py --points 150

@@ -157,19 +157,24 @@ def reference_schedule(n_samples: int) -> list[Phase]:
     ]
 
 
+def random_pairs(n_samples: int, count: int = PAIRS) -> Array:
+    """Draw pairs of different points, the same in each call: their rows, in two rows."""
+    pairs = np.random.default_rng(0).integers(0, n_samples, size=(2, count))
+    return pairs[:, pairs[0] != pairs[1]]
+
+
+def distances(Z: Array, pairs: Array) -> Array:
+    blocks = [
+        np.linalg.norm(Z[i].astype(np.float64) - Z[j], axis=1)
+        for i, j in np.array_split(pairs, range(4096, pairs.shape[1], 4096), axis=1)
+    ]
+    return np.concatenate(blocks)
+
+
 def rank_correlation(X: Array, Y: Array) -> float:
     """Correlate ranks of the distances of random pairs."""
-    rng = np.random.default_rng(0)
-    i, j = rng.integers(0, len(X), size=(2, PAIRS))
-    i, j = i[i != j], j[i != j]
-    distances = []
-    for Z in (X, Y):
-        blocks = [
-            np.linalg.norm(Z[i[at : at + 4096]].astype(np.float64) - Z[j[at : at + 4096]], axis=1)
-            for at in range(0, len(i), 4096)
-        ]
-        distances.append(np.concatenate(blocks))
-    return float(spearmanr(*distances)[0])
+    pairs = random_pairs(len(X))
+    return float(spearmanr(distances(X, pairs), distances(Y, pairs))[0])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,215 @@
+"""How much of large distances maps keep, over many samples, by the way that they begin.
+
+One map tells little: where clusters come to lie is partly chance. So the same descents run on
+several samples of the same data, and differences to the reference of benchmarks/descent.py, sample
+by sample, are given with their standard errors.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import spearmanr
+from tqdm import tqdm
+
+import datasets
+from acctsne import TSNE, Affinities, init
+from acctsne.affinities.affinities import form_of
+from acctsne.forces.engine import Engine
+from acctsne.optimize.descent import Descent
+from acctsne.optimize.optimizer import Optimizer
+from acctsne.optimize.schedule import MAX_STEP, Phase, Ramp, Schedule
+from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, TOL, Watch
+from common import table
+from descent import ITERATIONS, distances, random_pairs, reference_schedule
+from referee import exact_kl
+
+Array = npt.NDArray[Any]
+
+PAIRS = 300_000  # so many that their choice does not show
+STRENGTH = 12.0  # of early exaggeration
+LONGER = 4 * ITERATIONS
+LOOK = 2  # iterations between looks for the reference's KL divergence
+
+
+def fade(iterations: int) -> list[float]:
+    """Fade by the same factor in each iteration, as the default does."""
+    return [STRENGTH ** (1 - i / iterations) for i in range(iterations)]
+
+
+def linear(iterations: int) -> list[float]:
+    return [STRENGTH + (1 - STRENGTH) * i / iterations for i in range(iterations)]
+
+
+def reciprocal(iterations: int) -> list[float]:
+    """Fade so that the reciprocal of exaggeration grows linearly."""
+    return [1 / (1 / STRENGTH + (1 - 1 / STRENGTH) * i / iterations) for i in range(iterations)]
+
+
+def hold(iterations: int) -> list[float]:
+    return iterations * [STRENGTH]
+
+
+@dataclass(frozen=True)
+class Early:
+    """Another early phase than the default's."""
+
+    exaggeration: Sequence[float]  # of each iteration
+    spread: float = 1.0  # of the start, against the default's
+    momentum: float | None = None  # None for as much as the run bears
+    rest_at: int | None = None  # the iteration before which momentum is forgotten
+
+    def phases(self, n_samples: int) -> list[Phase]:
+        early = [
+            Phase(
+                name="early exaggeration",
+                end=i + 1,
+                exaggeration=Ramp.constant(factor),
+                learning_rate=Ramp.constant(n_samples / factor),
+                momentum=self.momentum,
+                max_step=MAX_STEP,
+                restart=i == self.rest_at,
+            )
+            for i, factor in enumerate(self.exaggeration)
+        ]
+        return [*early, Schedule().phases(n_samples)[-1]]
+
+
+EARLY = {
+    "abrupt end after 30": Early(hold(30)),
+    "linear fade, 50": Early(linear(50)),
+    "reciprocal fade, 50": Early(reciprocal(50)),
+    "momentum 0.9": Early(fade(50), momentum=0.9),
+    "30 held, then fade of 30": Early(hold(30) + fade(30)),
+    "30 held, rest, fade of 30": Early(hold(30) + fade(30), rest_at=30),
+    "start 300 x, 15 held, rest, fade of 30": Early(hold(15) + fade(30), spread=300, rest_at=15),
+    "start 300 x, 20 held, fade of 30, momentum 0.9": Early(
+        hold(20) + fade(30), spread=300, momentum=0.9
+    ),
+    "start 300 x, 20 held, fade of 40, momentum 0.9": Early(
+        hold(20) + fade(40), spread=300, momentum=0.9
+    ),
+    "start 3000 x, momentum 0.9": Early(fade(50), spread=3000, momentum=0.9),
+    "start 10000 x, momentum 0.9": Early(fade(50), spread=10_000, momentum=0.9),
+    "start 30000 x": Early(fade(50), spread=30_000),
+}
+
+
+class Outcome(NamedTuple):
+    """What a descent has led to."""
+
+    iterations: int
+    kl: float
+    ranks: float
+
+
+class Sample:
+    """Some points of a data set, with affinities, a start and the way to judge maps."""
+
+    def __init__(self, X: Array, threads: int) -> None:
+        self.threads = threads
+        self.pairs = random_pairs(len(X), PAIRS)
+        self.distances = distances(X, self.pairs)
+        self.P = Affinities.from_data(X, perplexity=30.0, n_jobs=threads)
+        self.start = init.pca(X)
+
+    def outcomes(self, variants: bool) -> dict[str, Outcome]:
+        """Run all descents."""
+        reference = self._optimizer()
+        schedule = reference_schedule(len(self.start))
+        Descent(reference).run(schedule)
+        found = {"reference": self._judged(reference.n_iter, reference.positions)}
+        goal = reference.kl()
+        reference.run(replace(schedule[-1], end=LONGER))
+        found[f"reference, {LONGER} iterations"] = self._judged(LONGER, reference.positions)
+        found["default, at the reference's KL"] = self._fitted(
+            tol=0, callback=lambda _, kl, __: kl <= goal, callback_every=LOOK
+        )
+        found["default"] = self._fitted()
+        for name, early in EARLY.items() if variants else ():
+            found[name] = self._begun_by(early)
+        return found
+
+    def _fitted(self, **more: Any) -> Outcome:
+        fit = TSNE(init=self.start, n_jobs=self.threads, **more).fit(self.P)
+        return self._judged(fit.n_iter_ + 1, fit.embedding_)
+
+    def _begun_by(self, early: Early) -> Outcome:
+        optimizer = self._optimizer(early.spread)
+        Descent(optimizer).run(early.phases(len(self.start)), Watch(TOL, MIN_GRAD_NORM, PATIENCE))
+        return self._judged(optimizer.n_iter, optimizer.positions)
+
+    def _optimizer(self, spread: float = 1.0) -> Optimizer:
+        start = (spread * self.start).astype(self.start.dtype)
+        return Optimizer(form_of(self.P), start, Engine(), self.threads)
+
+    def _judged(self, iterations: int, Y: Array) -> Outcome:
+        kl = exact_kl(self.P, Y, self.threads)
+        ranks = float(spearmanr(self.distances, distances(Y, self.pairs))[0])
+        return Outcome(iterations, kl, ranks)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, help="folder with <dataset>*.npz")
+    parser.add_argument(
+        "--datasets", default="mnist:5000,fashion_mnist:5000", help="comma-separated, name:N each"
+    )
+    parser.add_argument("--samples", type=int, default=8, help="samples of N points of each")
+    parser.add_argument("--variants", action="store_true", help="also other early phases")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    if args.samples < 2:
+        parser.error(f"a standard error takes at least 2 samples; got {args.samples}")
+    lines = []
+    for name in args.datasets.split(","):
+        base, _, size = name.rpartition(":")
+        try:
+            data = datasets.load(base or name, None, args.data)
+        except datasets.DatasetError as error:
+            sys.exit(str(error))
+        if not base or not size.isdecimal() or int(size) >= len(data.X):
+            sys.exit(f"{name}: say how many of its {len(data.X)} points make a sample, as name:N")
+        runs = []
+        for seed in tqdm(range(args.samples), unit="sample", desc=name):
+            rng = np.random.default_rng([seed, int(size)])
+            rows = np.sort(rng.choice(len(data.X), size=int(size), replace=False))
+            runs.append(Sample(data.X[rows], args.threads).outcomes(args.variants))
+        lines += rows_of(name, runs)
+    header = ["data", "descent", "iterations", "KL against the default's, %", "rank correlation"]
+    print(table([*header, "against the reference's"], lines))
+    return 0
+
+
+def rows_of(name: str, runs: Sequence[dict[str, Outcome]]) -> list[list[str]]:
+    """Compare the descents of all samples, each with the others of its sample."""
+
+    def row(descent: str) -> list[str]:
+        found = [run[descent] for run in runs]
+        kls = [100 * (run[descent].kl / run["default"].kl - 1) for run in runs]
+        ranks = [run[descent].ranks - run["reference"].ranks for run in runs]
+        return [
+            name,
+            descent,
+            f"{np.mean([each.iterations for each in found]):.0f}",
+            with_error(kls, ".1f"),
+            f"{np.mean([each.ranks for each in found]):.3f}",
+            with_error(ranks, ".3f"),
+        ]
+
+    return [row(descent) for descent in runs[0]]
+
+
+def with_error(values: Sequence[float], form: str) -> str:
+    """Return the mean and its standard error."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    return f"{np.mean(values):+{form}} ± {error:{form}}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
