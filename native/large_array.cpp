@@ -26,7 +26,7 @@ void ReturnPages::operator()(void* memory) const noexcept {
         discard_pages(static_cast<std::byte*>(memory) + begin, std::min(kBlock, bytes - begin));
       });
     } catch (...) {
-      // The system has no threads: it is returned all the same.
+      discard_pages(memory, bytes); // by this thread, if the system has no others
     }
   }
   ::operator delete(memory);

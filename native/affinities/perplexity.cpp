@@ -1,4 +1,4 @@
-// Step 2, BSP (the paper's equation 2).
+// Step 2, first half: the search for bandwidths, which the paper calls BSP (its equation 2).
 //
 // 1. Subtract the row's smallest squared distance and divide by the mean of what remains: the
 //    search then does not depend on the data's unit, and no weight can underflow all at once.
@@ -98,9 +98,8 @@ struct RowResult {
 };
 
 // Where the search begins. In units of the mean distance beta is much the same in all data, a
-// matter of how many of its neighbours a row is to spread over: for 30 of 91 it is 3.5 to 4.2 in 9
-// of 10 rows of the digits, 3.5 to 5.3 in synthetic clusters. From there Newton takes half as many
-// steps as from 1 (docs/tuning.md).
+// matter of how many of its neighbours a row is to spread over (benchmarks/steps.py,
+// docs/tuning.md).
 double first_beta(double neighbors, double target_entropy) {
   const double lack = std::log(neighbors) - target_entropy;
   return std::max(3.45 * lack, 3.6 * std::sqrt(lack));

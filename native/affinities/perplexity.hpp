@@ -1,5 +1,5 @@
-// Step 2, BSP: for each row, a distribution over its neighbours that falls with distance as a
-// Gaussian does, of the perplexity asked for, of several mixed, or of a given bandwidth.
+// Step 2, first half: for each row, a distribution over its neighbours that falls with distance as
+// a Gaussian does, of the perplexity asked for, of several mixed, or of a given bandwidth.
 #pragma once
 
 #include "acctsne/parallel.hpp"

@@ -36,8 +36,7 @@ FftPass make_pass(Size radix) {
   return pass;
 }
 
-// The largest divisor that leaves a rest not larger than itself, so that two passes are about
-// equal.
+// The smallest divisor that is not less than what it leaves, so that two passes are about equal.
 Size middle_divisor(Size number) {
   Size divisor = 1;
   for (Size d = 1; d * d <= number; ++d) {
@@ -65,13 +64,13 @@ template <typename Real>
 FftTables<Real>::FftTables(Size length) {
   plan_.length = length;
   plan_.pass[plan_.passes++] = make_pass(4);
-  const Size rest = length / 16;
-  if (rest > kMaxRadix) {
-    const Size larger = middle_divisor(rest);
+  const Size between = length / 16;
+  if (between > kMaxRadix) {
+    const Size larger = middle_divisor(between);
     plan_.pass[plan_.passes++] = make_pass(larger);
-    plan_.pass[plan_.passes++] = make_pass(rest / larger);
-  } else if (rest > 1) {
-    plan_.pass[plan_.passes++] = make_pass(rest);
+    plan_.pass[plan_.passes++] = make_pass(between / larger);
+  } else if (between > 1) {
+    plan_.pass[plan_.passes++] = make_pass(between);
   }
   plan_.pass[plan_.passes++] = make_pass(4);
 

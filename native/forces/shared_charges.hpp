@@ -16,8 +16,8 @@
 
 namespace acctsne {
 
-// Nodes of a column that are sent together or, if none has a charge, not at all. Half of them would
-// save 4 % of the charges of a map of a million points.
+// Nodes of a column that are sent together or, if none has a charge, not at all. Fewer would save
+// little (docs/tuning.md).
 inline constexpr Size kSegmentNodes = 8;
 
 template <typename Real, int Dims>

@@ -14,10 +14,10 @@ double negative_entropy(const Real* probabilities, Size count) {
   for (; i + S::kLanes <= count; i += S::kLanes) {
     add(probabilities + i);
   }
-  Real rest[S::kLanes] = {};
-  for (Size left = 0; i + left < count; ++left) {
-    rest[left] = probabilities[i + left];
+  Real padded[S::kLanes] = {};
+  for (Size lane = 0; i + lane < count; ++lane) {
+    padded[lane] = probabilities[i + lane];
   }
-  add(rest);
+  add(padded);
   return S::sum(sum);
 }

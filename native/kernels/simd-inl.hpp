@@ -180,14 +180,14 @@ struct Simd {
   // log(x) for finite x >= 1.
   static Vec log_from_one(Vec x) {
     const LogParts parts(x);
-    return parts.exponent * kLn2 + parts.rest;
+    return parts.exponent * kLn2 + parts.log_mantissa;
   }
 
   // log2(x) for finite x >= 1; relative error 2.2 epsilon.
   static Vec log2_from_one(Vec x) {
     constexpr Real kLog2E = Real(1.44269504088896340736);
     const LogParts parts(x);
-    return parts.rest * kLog2E + parts.exponent;
+    return parts.log_mantissa * kLog2E + parts.exponent;
   }
 
   // 2^x for x <= 0, 0 where that is not a normal number; relative error 2.1 epsilon.
@@ -218,11 +218,10 @@ private:
     return x;
   }
 
-  // x = 2^exponent mantissa with the mantissa within sqrt(1/2) and sqrt(2), and rest =
-  // log(mantissa).
+  // x = 2^exponent mantissa, with the mantissa within sqrt(1/2) and sqrt(2).
   struct LogParts {
     Vec exponent;
-    Vec rest;
+    Vec log_mantissa;
 
     explicit LogParts(Vec x) {
       constexpr Word kOneBits = Word(kExponentBias) << kMantissaBits;
@@ -244,7 +243,7 @@ private:
       for (int k = kTerms - 2; k >= 0; --k) {
         series = series * s2 + Real(1) / Real(2 * k + 1);
       }
-      rest = Real(2) * s * series;
+      log_mantissa = Real(2) * s * series;
     }
   };
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_non_negative
 
 from acctsne.affinities.affinities import Affinities, in_precision
-from acctsne.affinities.similarity import Similarity, listed, perplexities_for
+from acctsne.affinities.similarity import Similarity, listed, similarity_for
 from acctsne.compat.scikit_learn import Interval
 from acctsne.embedding.arguments import check_fixed
 from acctsne.files.backed import in_reach
@@ -154,13 +154,13 @@ def problem_of_data(parameters: Mapping[str, Any], X: Any, fixed: Any = None) ->
 
 
 def _similarity(perplexity: Any, n_samples: int) -> Similarity:
-    if isinstance(perplexity, str):
-        perplexities = perplexities_for(perplexity, n_samples)
-        logger.info("perplexity %s", listed(perplexities))
-        return Similarity("gaussian" if len(perplexities) == 1 else "multiscale", perplexities)
-    if perplexity >= n_samples:
+    word = isinstance(perplexity, str)
+    if not word and perplexity >= n_samples:
         raise ValueError(f"perplexity ({perplexity}) must be less than n_samples ({n_samples})")
-    return Similarity("gaussian", (float(perplexity),))
+    similarity = similarity_for(perplexity, n_samples)
+    if word:
+        logger.info("perplexity %s", listed(similarity.perplexities))
+    return similarity
 
 
 def problem_of_affinities(

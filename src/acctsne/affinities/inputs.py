@@ -8,7 +8,12 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import check_array
 
 from acctsne.compat.scikit_learn import VALID_METRICS
-from acctsne.neighbors.given import check_graph, check_pair, graph_neighbors, squared
+from acctsne.neighbors.given import (
+    check_graph,
+    check_indices_and_distances,
+    graph_neighbors,
+    squared,
+)
 from acctsne.neighbors.nearest import check_rows
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
 from acctsne.runtime.checks import check_n_samples, check_sparse
@@ -46,7 +51,7 @@ def check_metric(metric: Any, neighbors: str) -> None:
 
 def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
     """Check neighbours that the user gives, each sample itself not among them."""
-    given, far = check_pair(indices, distances)
+    given, far = check_indices_and_distances(indices, distances)
     n_samples = len(given)
     check_n_samples(n_samples, "indices")
     itself = (given == np.arange(n_samples)[:, None]).any(axis=1)

@@ -143,6 +143,14 @@ class Similarity:
             )
 
 
+def similarity_for(perplexity: float | str, n_samples: int) -> Similarity:
+    """Make Gaussians of a perplexity, or of those that a word stands for with so many samples."""
+    if not isinstance(perplexity, str):
+        return Similarity("gaussian", (float(perplexity),))
+    perplexities = perplexities_for(perplexity, n_samples)
+    return Similarity("gaussian" if len(perplexities) == 1 else "multiscale", perplexities)
+
+
 def check_similarity(kind: Any, perplexity: Any, bandwidth: Any) -> Similarity:
     """Make a Similarity of what the user gives; raise ValueError or TypeError for what is wrong."""
     if kind not in KINDS:

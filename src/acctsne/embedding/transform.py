@@ -11,14 +11,14 @@ from scipy.sparse import issparse
 from acctsne import _core
 from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import Frame
-from acctsne.neighbors.given import check_pair
+from acctsne.neighbors.given import check_indices_and_distances
 from acctsne.neighbors.nearest import query_neighbors
 from acctsne.optimize.schedule import Phase, Ramp
 from acctsne.runtime.progress import progress_bar
 
 # A new point looks at few neighbours and goes among them, as openTSNE's does: with the perplexity
-# of the map it is drawn to the middle of its cluster. Its own settings: 797 digits into a map of
-# 1000 end in the same places, to 1 % of the distance moved, with learning rates from 0.025 to 1.
+# of the map it is drawn to the middle of its cluster. The learning rate hardly matters
+# (docs/tuning.md).
 PERPLEXITY = 5.0
 N_NEIGHBORS = 15
 PLACEMENT = Phase(
@@ -146,7 +146,7 @@ def check_neighbors_in_map(
     indices: Any, distances: Any, n_samples: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Check neighbours that the user gives, and put the nearest first."""
-    given, far = check_pair(indices, distances, n_samples)
+    given, far = check_indices_and_distances(indices, distances, n_samples)
     order = np.argsort(far, axis=1, kind="stable")
     return np.take_along_axis(given, order, axis=1), np.take_along_axis(far, order, axis=1)
 

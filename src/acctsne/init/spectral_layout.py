@@ -22,8 +22,8 @@ FEW_POINTS = 300
 # Relative error of the eigenvalues: openTSNE asks for the same.
 TOLERANCE = 1e-4
 
-# Vectors that the iteration keeps: eigenvalues crowd near 1, where few make slow progress.
-# MNIST-70k takes 3 restarts, 100 000 points of a square 12; those of a line would take thousands.
+# Vectors that the iteration keeps: eigenvalues crowd near 1, where few make slow progress. Data
+# with clusters takes few restarts; points of a line would take thousands (docs/tuning.md).
 KRYLOV_VECTORS = 40
 MAX_RESTARTS = 20
 

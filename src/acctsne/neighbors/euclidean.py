@@ -15,8 +15,8 @@ from acctsne.neighbors.records import Neighbors, SearchSettings
 Progress = Callable[[int], None] | None
 
 # Exact up to here: as much work as 300,000 samples of 50 features. Its time grows with N^1.6 where
-# the data has clusters, measured from 50,000 to 1,000,000 synthetic samples of 20 features, and
-# with the axes, up to a number that few pairs go beyond.
+# the data has clusters (benchmarks/neighbors.py, docs/tuning.md), and with the axes, up to a number
+# that few pairs go beyond.
 EXACT_WORK = 300_000**1.6 * 50
 
 # Rows whose exact neighbours say how good an approximate search was.
@@ -78,8 +78,7 @@ def _components(
 ) -> npt.NDArray[np.float64] | None:
     """Compute principal components within the frame's axes, where those of X would take longer.
 
-    They take a tenth of the time for MNIST-70k, Fashion-MNIST and CIFAR-10, and turn by less than
-    0.001 against those of all features.
+    They hardly turn against those of all features (docs/tuning.md).
     """
     if not has_components(frame, settings.n_components):
         return None

@@ -54,13 +54,13 @@ def _refuse(graph: csr_matrix, wrong: npt.NDArray[np.bool_], what: str) -> None:
 def _from_pair(pair: tuple[Any, ...]) -> csr_matrix:
     if len(pair) != 2:
         raise ValueError(f"neighbours are given as (indices, distances); got {len(pair)} arrays")
-    indices, distances = check_pair(*pair)
+    indices, distances = check_indices_and_distances(*pair)
     n, k = indices.shape
     offsets = np.arange(0, n * k + 1, k)
     return csr_matrix((distances.ravel(), indices.ravel(), offsets), shape=(n, n))
 
 
-def check_pair(
+def check_indices_and_distances(
     indices: Any, distances: Any, n_samples: int | None = None
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Check neighbours and their distances as two arrays, a row for each point; returns copies.

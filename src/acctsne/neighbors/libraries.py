@@ -24,11 +24,11 @@ from acctsne.runtime.threads import limited_libraries
 MODERATE_SAMPLES = 50_000
 
 # Up to so many samples, comparing all pairs takes less time than compiling pynndescent's loops,
-# which is done once a process and takes some 20 s.
+# which is done once a process (docs/tuning.md).
 FEW_SAMPLES = 2000
 
-# Numbers that are looked at in a block of rows: 20 to 200 ms, by the metric
-# (benchmarks/interrupt.py).
+# Numbers that are looked at in a block of rows, between which Ctrl-C is heard
+# (benchmarks/interrupt.py, docs/tuning.md).
 BLOCK_WORK = 2**24
 
 # A tree looks at a part of all pairs: few of many samples, most of some thousands.

@@ -8,10 +8,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from acctsne.neighbors.records import Neighbors
-from acctsne.runtime.rows import computed_dtype
-
-# Rows that are normalised at a time.
-BLOCK_ROWS = 4096
+from acctsne.runtime.rows import BLOCK_ROWS, computed_dtype
 
 # A sparse matrix is made dense if that takes no more than so many times its memory, or so little.
 DENSE_FACTOR = 4

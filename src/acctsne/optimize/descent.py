@@ -35,7 +35,7 @@ class Descent:
             if not begun:
                 self.watch = rules and replace(rules)
                 if phase.restart:
-                    self.optimizer.rest()
+                    self.optimizer.reset_momentum()
             ended = self.optimizer.run(phase, self.watch, observers)
             if ended:
                 return ended

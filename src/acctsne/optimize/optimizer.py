@@ -105,7 +105,7 @@ class Optimizer:
         """Go on from the state of an optimiser of the same P."""
         self._native.restore(state)
 
-    def rest(self) -> None:
+    def reset_momentum(self) -> None:
         """Forget momentum and gains."""
         self._native.reset_momentum()
 

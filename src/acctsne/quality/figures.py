@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
-from acctsne.affinities.similarity import PERPLEXITY_WORDS, Similarity, perplexities_for
+from acctsne.affinities.similarity import PERPLEXITY_WORDS, Similarity, similarity_for
 from acctsne.forces.engine import METHODS, check_method
 from acctsne.forces.output_kernel import Dof, check_dof
 from acctsne.neighbors.metrics import NATIVE_METRICS
@@ -59,7 +59,7 @@ def affinities(
     X = check_data(X)
     n_samples = X.shape[0]
     check_metric(metric)
-    similarity = similarity_of(perplexity, n_samples)
+    similarity = check_perplexity(perplexity, n_samples)
     threads = effective_threads(n_jobs)
     k = min(n_samples - 1, similarity.usual_neighbors)
     settings = SearchSettings(k, metric, mode="exact", dtype=np.dtype(np.float64), threads=threads)
@@ -340,11 +340,10 @@ def check_integer(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be an integer; got {value!r}")
 
 
-def similarity_of(perplexity: Any, n_samples: int) -> Similarity:
-    """Make affinities of a perplexity, or of its word; refuse one that samples cannot have."""
+def check_perplexity(perplexity: Any, n_samples: int) -> Similarity:
+    """Refuse a perplexity that samples cannot have; return the similarity of one they can."""
     if isinstance(perplexity, str) and perplexity in PERPLEXITY_WORDS:
-        perplexities = perplexities_for(perplexity, n_samples)
-        return Similarity("gaussian" if len(perplexities) == 1 else "multiscale", perplexities)
+        return similarity_for(perplexity, n_samples)
     if not isinstance(perplexity, int | float | np.integer | np.floating):
         words = " or ".join(map(repr, PERPLEXITY_WORDS))
         raise TypeError(f"perplexity must be a number, {words}; got {perplexity!r}")
@@ -352,7 +351,7 @@ def similarity_of(perplexity: Any, n_samples: int) -> Similarity:
         raise ValueError(
             f"perplexity must be between 0 and n_samples ({n_samples}); got {perplexity}"
         )
-    return Similarity("gaussian", (float(perplexity),))
+    return similarity_for(float(perplexity), n_samples)
 
 
 def _neighbor_indices(

@@ -27,7 +27,7 @@ from acctsne.quality.figures import (
     check_embedding,
     check_integer,
     check_metric,
-    similarity_of,
+    check_perplexity,
 )
 from acctsne.quality.sparse_ranks import SparseRows, nearby_order
 from acctsne.runtime.progress import busy, progress_bar, shown_log
@@ -304,7 +304,7 @@ def check_question(
     check_consistent_length(X, Y)
     n_samples = len(Y)
     sizes = _check_sizes(n_neighbors, n_samples)
-    similarity = similarity_of(perplexity, n_samples)
+    similarity = check_perplexity(perplexity, n_samples)
     kernel = check_dof(dof, Y.shape[1], "report")
     random = np.random.default_rng(random_state)
     n_known = max(*sizes, min(n_samples - 1, similarity.usual_neighbors))
