@@ -28,8 +28,11 @@ from acctsne import io
 from acctsne.affinities.similarity import Similarity
 from acctsne.distributed import TSNE, checkpoint, processes, transform
 from acctsne.distributed.estimator import fit_with_checkpoint
+from acctsne.distributed.neighbors import find_neighbors
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import share_rows
+from acctsne.neighbors import nearest
+from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.runtime.rows import BLOCK_ROWS
 
 COMM = MPI.COMM_WORLD
@@ -101,6 +104,42 @@ def same_bits() -> None:
     check_same_bits(X, metric="cosine", n_components=3, init=acctsne.init.pca(X, 3))
     check_same_bits(clusters(4500, 300), schedule="sklearn", perplexity=5)
     check_same_bits(clusters(300, 5), perplexity="auto")
+
+
+def check_exact_neighbors(X: npt.NDArray[Any], n_neighbors: int, **how: Any) -> Neighbors:
+    """Compare the exact neighbours that all find with those of one process, to the last bit."""
+    shared = share_rows(X[part(X)], Processes())
+    settings = SearchSettings(n_neighbors, mode="exact", threads=1 + RANK % 2, **how)
+    found = find_neighbors(shared, settings, Processes())
+    expected = nearest.find_neighbors(X, settings)
+    own = Processes().own_rows(len(X))
+    assert np.array_equal(found.indices, expected.indices[own])
+    assert found.squared_distances.dtype == expected.squared_distances.dtype
+    assert found.squared_distances.tobytes() == expected.squared_distances[own].tobytes()
+    return found
+
+
+def exact_neighbors() -> None:
+    # Of three processes one has fewer rows than neighbours are wanted; of four, one has none.
+    n_samples, k = 2 * BLOCK_ROWS + 60, 70
+    own = Processes().own_rows(n_samples)
+    # Whole numbers, each of which many rows have: who is near is a matter of numbers alone.
+    line = np.random.default_rng(2).integers(0, 255, (n_samples, 1))
+    found = check_exact_neighbors(line.astype(np.float32), k)
+    for row in range(own.start, own.stop, 97):
+        squared = (line[:, 0] - line[row, 0]) ** 2
+        squared[row] = 10**9
+        first = np.lexsort((np.arange(n_samples), squared))[:k]
+        assert np.array_equal(found.indices[row - own.start], first)
+    X = clusters(n_samples, 30)
+    X[5000:5500] = X[:500]
+    double = {"dtype": np.dtype(np.float64)}
+    check_exact_neighbors(X.astype(np.float64), k, **double)
+    check_exact_neighbors(X, k, **double)  # finished in double, which takes the rows again
+    check_exact_neighbors(X.astype(np.float16), k)
+    check_exact_neighbors(X, k, metric="correlation")
+    check_exact_neighbors(np.tile(line, 70).astype(np.uint8), k, **double)
+    check_exact_neighbors(X[:300], 299)
 
 
 def write_files(X: npt.NDArray[Any]) -> dict[str, Any]:
@@ -662,6 +701,7 @@ if __name__ == "__main__":
     warnings.simplefilter("error")
     programs = {
         "same_bits": same_bits,
+        "exact_neighbors": exact_neighbors,
         "files": files,
         "errors": errors,
         "own_ways": own_ways,

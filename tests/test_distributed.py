@@ -76,7 +76,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("processes", [2, 3])
 def test_same_bits_as_one_process(processes: int, tmp_path: Path) -> None:
-    check_content(processes, tmp_path, "same_bits")
+    check_content(processes, tmp_path, "same_bits", "exact_neighbors")
 
 
 def test_each_reads_its_own_rows_of_a_file(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_an_error_of_one_is_an_error_of_all_but_ways_may_differ(tmp_path: Path) 
 
 
 def test_four_make_the_same_and_any_number_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
-    check_content(4, tmp_path, "same_bits", "checkpoints")
+    check_content(4, tmp_path, "same_bits", "exact_neighbors", "checkpoints")
 
 
 def test_damaged_checkpoints_and_failing_processes(tmp_path: Path) -> None:

@@ -41,14 +41,24 @@ Found run_search_in(bool in_double, const PointSet<Data>& points, Size queries, 
   return run(points, queries, k, threads, progress, processes, std::forward<Search>(search));
 }
 
+// The rows of all processes, of which these are own ones. Every process must call it.
+template <typename Data>
+Size all_rows_of(const PointSet<Data>& points, Size k, Communicator& processes) {
+  const Size all = sum(processes, points.rows);
+  require(all < std::numeric_limits<PointId>::max() / 2, "too many samples");
+  const Rows own = rows_of(processes, all);
+  require(points.rows == own.end - own.begin, "the data is not that of own rows");
+  require(k >= 1 && k < all, "n_neighbors must be in [1, n_samples - 1]");
+  return all;
+}
+
 template <typename Data>
 Found nearest(const DenseData& rows, Size k, bool in_double, int threads, const Progress& progress,
               const std::optional<CommunicatorObject>& processes) {
   const PointSet<Data> points = rows.points<Data>();
-  require(k >= 1 && k < points.rows, "n_neighbors must be in [1, n_samples - 1]");
   return with_processes(processes, [&](Communicator& all) {
     return run_search_in(
-        in_double, points, points.rows, k, threads, progress, all,
+        in_double, points, all_rows_of(points, k, all), k, threads, progress, all,
         [](const auto& request, ThreadTeam& team) { exact_neighbors(request, team); });
   });
 }
@@ -60,11 +70,7 @@ approximate(const DenseData& rows, Size k, bool in_double, Input1<PointId> sampl
   const PointSet<Data> points = rows.points<Data>();
   double recall = 0;
   Found found = with_processes(processes, [&](Communicator& all) {
-    const Size all_rows = sum(all, points.rows);
-    require(all_rows < std::numeric_limits<PointId>::max() / 2, "too many samples");
-    const Rows own = rows_of(all.rank(), all.size(), all_rows);
-    require(points.rows == own.end - own.begin, "the data is not that of own rows");
-    require(k >= 1 && k < all_rows, "n_neighbors must be in [1, n_samples - 1]");
+    const Size all_rows = all_rows_of(points, k, all);
     const std::span<const PointId> drawn(sample.data(), sample.shape(0));
     require(!drawn.empty() && drawn.front() >= 0 && drawn.back() < all_rows &&
                 std::is_sorted(drawn.begin(), drawn.end()),

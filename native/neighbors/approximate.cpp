@@ -400,12 +400,14 @@ double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
     }
     const Cells& cells = own_cells ? *own_cells : cells_;
     const Cells query_cells(queries.projection, queries.rows, queries.features, team);
-    CellSearch<Data> search(points_, cells, queries, query_cells, std::min(kept, points_.rows),
-                            team, /*as_bytes=*/false);
-    search.run(team, {0, query_cells.count()}, nullptr, [&](Size cell, int) {
+    const SearchedPoints<Data> searched(points_, cells, /*as_bytes=*/false, 0, team);
+    const SearchedPoints<Data> asked(queries, query_cells, /*as_bytes=*/false, 0, team);
+    QueryLists<Data> found_lists(query_cells, std::min(kept, points_.rows));
+    CellSearch<Data> search(searched, asked, found_lists, /*go_on=*/false, team);
+    search.run(team, {}, [&](Size cell, int) {
       for (Size place = query_cells.begin(cell); place < query_cells.end(cell); ++place) {
         Data* to = nearest.data() + processes_.rank() * list + query_cells.row(place) * kept;
-        for (const Candidate<Data>& candidate : search.nearest(place).sorted()) {
+        for (const Candidate<Data>& candidate : found_lists.of(place).sorted()) {
           *to++ = candidate.distance;
         }
       }

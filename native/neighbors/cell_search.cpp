@@ -63,27 +63,18 @@ std::uint64_t bits_without(std::uint64_t bits, bool any, const Known& known) {
 } // namespace
 
 template <typename Data>
-CellSearch<Data>::CellSearch(const PointSet<Data>& points, const Cells& cells,
-                             const PointSet<Data>& queries, const Cells& query_cells, Size kept,
-                             ThreadTeam& team, bool as_bytes)
-    : kernels_(kernels().search), cells_(cells), queries_(queries), query_cells_(query_cells),
-      among_themselves_(&cells == &query_cells), kept_(kept),
-      panels_(cells, points.projection, team),
-      rows_(points, cells, as_bytes ? queries.rows : 0, team),
-      rounding_((static_cast<double>(points.features) + 16) * 0x1p-23),
-      nearest_(static_cast<std::size_t>(query_cells.rows())),
-      // No point, no limit.
-      limits_(static_cast<std::size_t>(query_cells.count() * kCellPoints),
-              -std::numeric_limits<float>::infinity()),
-      farthest_(static_cast<std::size_t>(query_cells.count())),
-      seeds_(query_cells.count(), cells.count(), panels_.width()),
-      pairs_(among_themselves_ ? cells.count() : 0), counted_(farthest_.size()),
-      scratch_(static_cast<std::size_t>(team.size())) {
-  if (!among_themselves_) {
-    query_panels_.emplace(query_cells, queries.projection, team);
-    query_rows_.emplace(queries, query_cells, as_bytes ? queries.rows : 0, team);
-  }
-}
+CellSearch<Data>::CellSearch(const SearchedPoints<Data>& points,
+                             const SearchedPoints<Data>& queries, QueryLists<Data>& lists,
+                             bool go_on, ThreadTeam& team)
+    : kernels_(kernels().search), points_(points), queries_(queries), cells_(points.cells),
+      query_cells_(queries.cells), panels_(points.panels), lists_(lists),
+      among_themselves_(&points == &queries), go_on_(go_on),
+      rounding_(rounding_of_distances(points.rows.points.features)),
+      // Lists that go on have begun.
+      seeds_(go_on ? 0 : query_cells_.count(), go_on ? 0 : cells_.count(), panels_.width()),
+      pairs_(among_themselves_ ? cells_.count() : 0),
+      counted_(static_cast<std::size_t>(query_cells_.count())),
+      scratch_(static_cast<std::size_t>(team.size())) {}
 
 template <typename Data>
 bool CellSearch<Data>::pairs_help(int threads) const {
@@ -94,7 +85,7 @@ bool CellSearch<Data>::pairs_help(int threads) const {
 template <typename Data>
 void CellSearch<Data>::begin(Size cell, Scratch& scratch) {
   for (Size place = query_cells_.begin(cell); place < query_cells_.end(cell); ++place) {
-    nearest(place).start(kept_);
+    nearest(place).start(lists_.kept);
     limit(place) = std::numeric_limits<float>::infinity();
   }
   prepare_queries(cell, scratch);
@@ -171,24 +162,29 @@ bool CellSearch<Data>::visit_other_cells(Size cell, bool prepared, Scratch& scra
   return true;
 }
 
+// What the queries of a cell count for.
+template <typename Data>
+Size CellSearch<Data>::worth(Size cell) const {
+  const Size queries = query_cells_.rows();
+  return progress_.worth * query_cells_.end(cell) / queries -
+         progress_.worth * query_cells_.begin(cell) / queries;
+}
+
 // A pair is two of the visits that every cell makes to all.
 template <typename Data>
-void CellSearch<Data>::count_progress(Size cell, Size settled, std::atomic<Size>* done) {
-  if (done != nullptr) {
-    const Size queries = (cells_.end(cell) - cells_.begin(cell)) * 2 * settled / cells_.count();
-    counted_[static_cast<std::size_t>(cell)] += queries;
-    done->fetch_add(queries, std::memory_order_relaxed);
+void CellSearch<Data>::count_progress(Size cell, Size settled) {
+  if (progress_.done != nullptr) {
+    const Size part = worth(cell) * 2 * settled / cells_.count();
+    counted_[static_cast<std::size_t>(cell)] += part;
+    progress_.done->fetch_add(part, std::memory_order_relaxed);
   }
 }
 
 template <typename Data>
-void CellSearch<Data>::end(Size cell, std::atomic<Size>* done) {
-  const Size count = query_cells_.end(cell) - query_cells_.begin(cell);
-  for (Size q = 0; q < count; ++q) {
-    nearest(query_cells_.begin(cell) + q) = {};
-  }
-  if (done != nullptr) {
-    done->fetch_add(count - counted_[static_cast<std::size_t>(cell)], std::memory_order_relaxed);
+void CellSearch<Data>::count_rest(Size cell) {
+  if (progress_.done != nullptr) {
+    progress_.done->fetch_add(worth(cell) - counted_[static_cast<std::size_t>(cell)],
+                              std::memory_order_relaxed);
   }
 }
 
@@ -202,8 +198,8 @@ double CellSearch<Data>::gap(Size cell, Size visited, const Scratch& scratch) co
 
 template <typename Data>
 void CellSearch<Data>::find_farthest(Size cell) {
-  const auto first = limits_.begin() + static_cast<std::ptrdiff_t>(query_cells_.begin(cell));
-  farthest_[static_cast<std::size_t>(cell)] = *std::max_element(first, first + kCellPoints);
+  const auto first = lists_.limits.begin() + static_cast<std::ptrdiff_t>(query_cells_.begin(cell));
+  lists_.farthest[static_cast<std::size_t>(cell)] = *std::max_element(first, first + kCellPoints);
 }
 
 // Copies what a worker reads again and again. All queries are active at first.
@@ -213,12 +209,12 @@ void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
   const Size first = query_cells_.begin(cell);
   const Size count = query_cells_.end(cell) - first;
   scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
-  scratch.filtered.resize(static_cast<std::size_t>(kCellPoints * query_panels().dims()));
-  scratch.full.start(rows_, query_rows(), first, count);
+  scratch.filtered.resize(static_cast<std::size_t>(kCellPoints * queries_.panels.dims()));
+  scratch.full.start(points_.rows, queries_.rows, first, count);
   for (Size q = 0; q < count; ++q) {
-    std::copy_n(queries_.projection.row(query_cells_.row(first + q)), dims,
+    std::copy_n(queries_.rows.points.projection.row(query_cells_.row(first + q)), dims,
                 scratch.coordinates.data() + q * dims);
-    query_panels().copy_query(first + q, scratch.filtered.data() + q * query_panels().dims());
+    queries_.panels.copy_query(first + q, scratch.filtered.data() + q * queries_.panels.dims());
   }
   activate_all(cell, scratch);
 }
@@ -262,7 +258,7 @@ void CellSearch<Data>::find_active(Size cell, Size visited, Size step, Scratch& 
   const float* distance = distances;
   for (Size q = 0; q < count; q += step) {
     const double apart = static_cast<double>(*distance++) - reach;
-    const auto limit = static_cast<double>(limits_[static_cast<std::size_t>(first + q)]);
+    const auto limit = static_cast<double>(lists_.limits[static_cast<std::size_t>(first + q)]);
     if (apart <= 0 || apart * apart < limit) {
       scratch.active.push_back(q);
     }
@@ -285,8 +281,9 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
       if (among_themselves_) {
         estimates[query] = std::numeric_limits<float>::infinity(); // its own cell comes first
       }
-      kernels_.bits_below(estimates, points, limit_of_lowest(kernels_, estimates, points, kept_),
-                          bits + query, kCellPoints);
+      kernels_.bits_below(estimates, points,
+                          limit_of_lowest(kernels_, estimates, points, lists_.kept), bits + query,
+                          kCellPoints);
     }
   }
   for (Size at = 0; at < points; at += width) {
@@ -296,7 +293,7 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
       scratch.full.ask(query, place, bits[at / width * kCellPoints + query]);
     }
     scratch.full.answer(place, [&](Size query, int p, Data distance) {
-      nearest(query_cells_.begin(cell) + query).add({distance, cells_.row(place + p)});
+      nearest(query_cells_.begin(cell) + query).add({distance, points_.id(place + p)});
     });
   }
   for (Size query = 0; query < count; ++query) {
@@ -351,7 +348,7 @@ template <typename Data>
 void CellSearch<Data>::ask(const CellVisit& visit, Size place, Scratch& scratch) const {
   const Size at = place - visit.first_point;
   FilterPanel panel = panels_.panel(place);
-  panel.limits = visit.for_both ? limits_.data() + place : nullptr;
+  panel.limits = visit.for_both ? lists_.limits.data() + place : nullptr;
   scratch.hit.clear();
   for (std::size_t t = 0; t < scratch.tiles.size(); ++t) {
     FilterHits hits;
@@ -382,10 +379,10 @@ void CellSearch<Data>::answer(const CellVisit& visit, Size place, Scratch& scrat
   const Size at = place - visit.first_point;
   scratch.full.answer(place, [&](Size query, int p, Data distance) {
     if (!visit.queries_know.holds(query, at + p)) {
-      offer(visit.first_query + query, {distance, cells_.row(place + p)});
+      offer(visit.first_query + query, {distance, points_.id(place + p)});
     }
     if (visit.for_both && !visit.points_know.holds(at + p, query)) {
-      offer(place + p, {distance, cells_.row(visit.first_query + query)});
+      offer(place + p, {distance, points_.id(visit.first_query + query)});
     }
   });
   for (const std::size_t a : scratch.hit) {
@@ -403,9 +400,9 @@ void CellSearch<Data>::make_tiles(Size cell, Scratch& scratch) const {
     FilterQueries& tile = scratch.tiles[static_cast<std::size_t>(a / kTileQueries)];
     const auto q = static_cast<int>(a % kTileQueries);
     const Size query = scratch.active[static_cast<std::size_t>(std::min(a, count - 1))];
-    query_panels().set_query(query_cells_.begin(cell) + query,
-                             scratch.filtered.data() + query * query_panels().dims(), tile, q);
-    tile.limits[q] = limits_[static_cast<std::size_t>(query_cells_.begin(cell) + query)];
+    queries_.panels.set_query(query_cells_.begin(cell) + query,
+                              scratch.filtered.data() + query * queries_.panels.dims(), tile, q);
+    tile.limits[q] = lists_.limits[static_cast<std::size_t>(query_cells_.begin(cell) + query)];
     if (a >= count) {
       tile.norms[q] = std::numeric_limits<float>::infinity();
     }

@@ -1,20 +1,17 @@
 // The nearest points of all queries, cell by cell.
 #pragma once
 
-#include "acctsne/communicator.hpp"
 #include "neighbors/cell_pairs.hpp"
 #include "neighbors/filter.hpp"
 #include "neighbors/full_distances.hpp"
+#include "neighbors/proof.hpp"
 #include "neighbors/seeds.hpp"
 
 #include <atomic>
-#include <optional>
+#include <limits>
 #include <vector>
 
 namespace acctsne {
-
-// Squared distances below this may have lost bits of their terms to underflow in float.
-inline constexpr double kSmallestDistance = 0x1p-90;
 
 // Pairs of cells are visited for both from so many dims on: with few, tiles take less time than the
 // lists of far places (benchmarks/neighbors.py, docs/tuning.md, as all constants of the search).
@@ -23,45 +20,80 @@ inline constexpr Size kPairedDims = 24;
 // And from so many cells on for each thread, lest threads wait for each other's cells.
 inline constexpr Size kPairedCells = 8;
 
+// Points, those searched or the queries, in the order of their cells and as the search compares
+// them.
+template <typename Data>
+struct SearchedPoints {
+  SearchedPoints(const PointSet<Data>& points, const Cells& cells_, bool as_bytes, Size first_,
+                 ThreadTeam& team)
+      : cells(cells_), panels(cells_, points.projection, team),
+        rows(points, cells_, as_bytes, team), first(first_) {}
+
+  PointId id(Size place) const { return static_cast<PointId>(first + cells.row(place)); }
+
+  const Cells& cells;
+  FilterPanels panels;
+  FullRows<Data> rows;
+  Size first; // the number that the first row has in what is found
+};
+
+// What the queries have found so far, by their places.
+template <typename Data>
+struct QueryLists {
+  QueryLists(const Cells& queries, Size kept_)
+      : kept(kept_), nearest(static_cast<std::size_t>(queries.rows())),
+        // No point, no limit.
+        limits(static_cast<std::size_t>(queries.count() * kCellPoints),
+               -std::numeric_limits<float>::infinity()),
+        farthest(static_cast<std::size_t>(queries.count())) {}
+
+  NearestList<Data>& of(Size place) { return nearest[static_cast<std::size_t>(place)]; }
+
+  Size kept; // points of each list
+  std::vector<NearestList<Data>> nearest;
+  std::vector<float> limits;   // raised by the rounding of the distance and of the conversion
+  std::vector<float> farthest; // limit in each cell
+};
+
+// Counts queries that are done, for a progress bar.
+struct SearchProgress {
+  std::atomic<Size>* done = nullptr;
+  Size worth = 0; // what all queries of the search count for
+};
+
 template <typename Data>
 class CellSearch {
 public:
-  // The queries may be the points themselves, cells and all: then none is its own neighbour.
-  // Distances of bytes may be added up as whole numbers, which floats round, or may not.
-  CellSearch(const PointSet<Data>& points, const Cells& cells, const PointSet<Data>& queries,
-             const Cells& query_cells, Size kept, ThreadTeam& team, bool as_bytes = true);
+  // The queries may be the points themselves, the same object: then none is its own neighbour.
+  // Lists may go on from what was found among other points.
+  CellSearch(const SearchedPoints<Data>& points, const SearchedPoints<Data>& queries,
+             QueryLists<Data>& lists, bool go_on, ThreadTeam& team);
 
-  // Finds the `kept` nearest points of the queries of some cells. What it keeps depends on the
-  // query and the points alone. Calls finished(cell, worker) when the lists of a cell's queries are
-  // complete, which live no longer. `done`, if not null, counts queries.
+  // Finds the nearest points of the queries. What it keeps depends on the query and the points
+  // alone. Calls finished(cell, worker) when the lists of a cell's queries are complete.
   template <typename Finished>
-  void run(ThreadTeam& team, Rows cells, std::atomic<Size>* done, const Finished& finished) {
-    const bool in_pairs = cells.end - cells.begin == cells_.count() && pairs_help(team.size());
+  void run(ThreadTeam& team, SearchProgress progress, const Finished& finished) {
+    progress_ = progress;
+    const bool in_pairs = pairs_help(team.size());
     if (in_pairs) {
       team.for_chunks(cells_.count(), [&](Size cell, int worker) { begin(cell, scratch(worker)); });
       for (const bool near : {true, false}) {
         team.for_chunks(cells_.count(), [&](Size cell, int worker) {
-          count_progress(cell, visit_pairs(cell, near, scratch(worker), team, worker), done);
+          count_progress(cell, visit_pairs(cell, near, scratch(worker), team, worker));
         });
       }
     }
-    team.for_chunks(cells.end - cells.begin, [&](Size chunk, int worker) {
-      const Size cell = cells.begin + chunk;
-      if (!in_pairs) {
+    team.for_chunks(query_cells_.count(), [&](Size cell, int worker) {
+      const bool begins = !in_pairs && !go_on_;
+      if (begins) {
         begin(cell, scratch(worker));
       }
-      if (visit_other_cells(cell, !in_pairs, scratch(worker), team, worker)) {
+      if (visit_other_cells(cell, begins, scratch(worker), team, worker)) {
         finished(cell, worker);
-        end(cell, done);
+        count_rest(cell);
       }
     });
   }
-
-  // Of the query at `place`.
-  NearestList<Data>& nearest(Size place) { return nearest_[static_cast<std::size_t>(place)]; }
-
-  // Relative, of the distances found.
-  double rounding() const { return rounding_; }
 
 private:
   // What one worker needs.
@@ -92,8 +124,9 @@ private:
   void begin(Size cell, Scratch& scratch);
   Size visit_pairs(Size cell, bool near, Scratch& scratch, ThreadTeam& team, int worker);
   bool visit_other_cells(Size cell, bool prepared, Scratch& scratch, ThreadTeam& team, int worker);
-  void end(Size cell, std::atomic<Size>* done);
-  void count_progress(Size cell, Size settled, std::atomic<Size>* done);
+  Size worth(Size cell) const;
+  void count_progress(Size cell, Size settled);
+  void count_rest(Size cell);
 
   void prepare_queries(Size cell, Scratch& scratch) const;
   void order_visits(Size cell, Scratch& scratch) const;
@@ -102,7 +135,7 @@ private:
   void activate_all(Size cell, Scratch& scratch) const;
   void find_active(Size cell, Size visited, Size step, Scratch& scratch) const;
   void find_farthest(Size cell);
-  float farthest(Size cell) const { return farthest_[static_cast<std::size_t>(cell)]; }
+  float farthest(Size cell) const { return lists_.farthest[static_cast<std::size_t>(cell)]; }
   double gap(Size cell, Size visited, const Scratch& scratch) const;
   void visit(Size cell, Size visited, bool for_both, Scratch& scratch);
   void ask(const CellVisit& visit, Size place, Scratch& scratch) const;
@@ -111,29 +144,23 @@ private:
   void offer(Size place, Candidate<Data> candidate);
   void lower_limit(Size place);
   Scratch& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
-  const FilterPanels& query_panels() const { return query_panels_ ? *query_panels_ : panels_; }
-  const FullRows<Data>& query_rows() const { return query_rows_ ? *query_rows_ : rows_; }
-  float& limit(Size place) { return limits_[static_cast<std::size_t>(place)]; }
+  NearestList<Data>& nearest(Size place) { return lists_.of(place); }
+  float& limit(Size place) { return lists_.limits[static_cast<std::size_t>(place)]; }
 
   const SearchKernels& kernels_;
-  const Cells& cells_;
-  const PointSet<Data>& queries_;
+  const SearchedPoints<Data>& points_;
+  const SearchedPoints<Data>& queries_;
+  const Cells& cells_; // of the points
   const Cells& query_cells_;
+  const FilterPanels& panels_; // of the points
+  QueryLists<Data>& lists_;
   bool among_themselves_;
-  Size kept_;
-  FilterPanels panels_;
-  FullRows<Data> rows_;
-  std::optional<FilterPanels> query_panels_; // if the queries are not the points
-  std::optional<FullRows<Data>> query_rows_;
+  bool go_on_;
   double rounding_;
-
-  // Of the queries.
-  std::vector<NearestList<Data>> nearest_;
-  std::vector<float> limits_;   // raised by the rounding of the distance and of the conversion
-  std::vector<float> farthest_; // limit in each cell
+  SearchProgress progress_;
   Seeds seeds_;
   CellPairs pairs_;
-  std::vector<Size> counted_; // queries of each cell that have been counted as done
+  std::vector<Size> counted_; // of each cell, as done
 
   std::vector<Scratch> scratch_; // for each worker
 };

@@ -18,11 +18,14 @@
 //    queries, those of the list are computed again; the answer is proven if the k-th, plus what
 //    rounding may have done, lies below the last one kept. Where it is not, and where squares may
 //    have vanished in float, the query is done again with all pairs in double.
+//
+// Several processes do the same with the points of each other (neighbors/ring.cpp).
 #include "neighbors/exact.hpp"
 
 #include "kernels/dispatch.hpp"
 #include "neighbors/cell_search.hpp"
 #include "neighbors/found_rows.hpp"
+#include "neighbors/ring.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -41,43 +44,40 @@ bool rounds_bytes(Size features) {
   return sizeof(Data) == sizeof(float) && static_cast<double>(features) * 255 * 255 >= kExactSum;
 }
 
-// Neighbours kept in the search. Where distances may be computed again in double, some beyond k, so
-// that rounding hardly ever leaves the answer unproven.
+// Neighbours kept in the search: more than wanted where distances may be computed again in double.
 template <typename Data, typename Real>
 Size kept_neighbors(const NeighborsRequest<Data, Real>& request, bool among_themselves) {
   const bool once = sizeof(Real) <= sizeof(Data) &&
                     (among_themselves || !rounds_bytes<Data>(request.points.features));
-  return request.neighbors + (once ? 0 : std::max<Size>(8, request.neighbors / 8));
+  return once ? request.neighbors : kept_for_proof(request.neighbors);
 }
 
 template <typename Data, typename Real>
 class Search {
 public:
-  Search(const NeighborsRequest<Data, Real>& request, const Cells& cells,
-         const PointSet<Data>& queries, const Cells& query_cells, ThreadTeam& team)
-      : request_(request), points_(request.points), queries_(queries), cells_(query_cells),
-        found_rows_(request, query_cells), among_themselves_(&cells == &query_cells),
-        kept_(kept_neighbors(request, among_themselves_)),
-        search_(points_, cells, queries, query_cells, kept_, team),
+  Search(const NeighborsRequest<Data, Real>& request, const SearchedPoints<Data>& points,
+         const SearchedPoints<Data>& queries, ThreadTeam& team)
+      : request_(request), points_(points.rows.points), queries_(queries.rows.points),
+        cells_(queries.cells), among_themselves_(&points == &queries),
+        kept_(kept_neighbors(request, among_themselves_)), lists_(cells_, kept_),
+        search_(points, queries, lists_, /*go_on=*/false, team),
         kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
 
   void run(ThreadTeam& team) {
-    found_rows_.hold(found_rows_.cells());
     const bool filter_helps = kept_ < points_.rows - (among_themselves_ ? 1 : 0);
     if (filter_helps) {
-      search_.run(team, found_rows_.cells(), request_.done, [&](Size cell, int worker) {
+      search_.run(team, {request_.done, cells_.rows()}, [&](Size cell, int worker) {
         for (Size place = cells_.begin(cell); place < cells_.end(cell) && !team.should_stop(worker);
              ++place) {
-          finish(place, search_.nearest(place), scratch(worker));
+          finish(place, lists_.of(place), scratch(worker));
+          lists_.of(place) = {};
         }
       });
     } else {
-      const Rows own = found_rows_.cells();
-      team.for_chunks(own.end - own.begin, [&](Size chunk, int worker) {
-        const Size cell = own.begin + chunk;
+      team.for_chunks(cells_.count(), [&](Size cell, int worker) {
         for (Size place = cells_.begin(cell); place < cells_.end(cell) && !team.should_stop(worker);
              ++place) {
-          search_in_double(place, scratch(worker));
+          search_in_double(cells_.row(place), scratch(worker));
         }
         if (request_.done != nullptr) {
           request_.done->fetch_add(cells_.end(cell) - cells_.begin(cell),
@@ -85,8 +85,6 @@ public:
         }
       });
     }
-    constexpr Size kParts = 16;
-    found_rows_.send_home(kParts);
   }
 
 private:
@@ -105,11 +103,11 @@ private:
     if (static_cast<Size>(found.size()) < kept_) {
       throw std::domain_error("a distance is not finite");
     }
-    const auto kth =
-        static_cast<double>(found[static_cast<std::size_t>(request_.neighbors - 1)].distance);
-    if (kth >= kSmallestDistance && sizeof(Real) <= sizeof(Data) &&
-        !depends_on_others(cells_.row(place), found.back().distance, scratch)) {
-      found_rows_.write(place, found);
+    const PointId query = cells_.row(place);
+    const ListEnds ends(found, request_.neighbors);
+    if (!ends.may_have_vanished() && sizeof(Real) <= sizeof(Data) &&
+        !depends_on_others(query, found.back().distance, scratch)) {
+      write(query, found);
       return;
     }
     Candidates& in_double = scratch.candidates;
@@ -117,16 +115,10 @@ private:
     for (const Candidate<Data>& candidate : found) {
       in_double.push_back({0.0, candidate.id});
     }
-    const double kth_in_double = refine(cells_.row(place), scratch);
-    const auto limit = static_cast<double>(found.back().distance);
-    // Squares so small that float may have lost them say nothing, but coincident points coincide.
-    const bool proven = kth >= kSmallestDistance
-                            ? kth_in_double * (1 + 2 * search_.rounding()) <= limit
-                            : kth_in_double == 0;
-    if (proven) {
-      found_rows_.write(place, in_double);
+    if (ends.prove(refine(query, scratch), rounding_of_distances(points_.features))) {
+      write(query, in_double);
     } else {
-      search_in_double(place, scratch);
+      search_in_double(query, scratch);
     }
   }
 
@@ -150,13 +142,10 @@ private:
       candidate.distance = kernel_.squared_distance(from, points_.row(candidate.id, scratch.point),
                                                     points_.features, points_.projection.scale);
     }
-    const auto k = static_cast<std::ptrdiff_t>(request_.neighbors);
-    std::partial_sort(found.begin(), found.begin() + k, found.end());
-    return found[static_cast<std::size_t>(k - 1)].distance;
+    return sort_nearest(found, request_.neighbors);
   }
 
-  void search_in_double(Size place, Scratch& scratch) {
-    const PointId query = cells_.row(place);
+  void search_in_double(PointId query, Scratch& scratch) {
     Candidates& all = scratch.candidates;
     all.clear();
     for (Size id = 0; id < points_.rows; ++id) {
@@ -165,16 +154,23 @@ private:
       }
     }
     refine(query, scratch);
-    found_rows_.write(place, all);
+    write(query, all);
+  }
+
+  template <typename Distance>
+  void write(PointId query, const std::vector<Candidate<Distance>>& found) {
+    const Size at = query * request_.neighbors;
+    write_nearest(found, request_.neighbors, request_.indices + at,
+                  request_.squared_distances + at);
   }
 
   const NeighborsRequest<Data, Real>& request_;
   const PointSet<Data>& points_;
   const PointSet<Data>& queries_;
   const Cells& cells_; // of the queries
-  FoundRows<Data, Real> found_rows_;
   bool among_themselves_;
   Size kept_;
+  QueryLists<Data> lists_;
   CellSearch<Data> search_;
   const DistanceKernels<Data>& kernel_;
   std::vector<Scratch> scratch_; // for each worker
@@ -185,9 +181,14 @@ private:
 template <typename Data, typename Real>
 void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team) {
   const Step step("neighbours");
+  if (request.processes->size() > 1) {
+    ring_neighbors(request, team);
+    return;
+  }
   const PointSet<Data>& points = request.points;
   const Cells cells(points.projection, points.rows, points.features, team);
-  Search<Data, Real>(request, cells, points, cells, team).run(team);
+  const SearchedPoints<Data> searched(points, cells, /*as_bytes=*/true, 0, team);
+  Search<Data, Real>(request, searched, searched, team).run(team);
 }
 
 template <typename Data, typename Real>
@@ -195,9 +196,14 @@ void exact_neighbors(const NeighborsRequest<Data, Real>& request, const PointSet
                      ThreadTeam& team) {
   const Step step("neighbours");
   const PointSet<Data>& points = request.points;
+  // For few queries among many points copies do not pay.
+  constexpr Size kPointsPerQuery = 32;
+  const bool as_bytes = points.rows <= kPointsPerQuery * queries.rows;
   const Cells cells(points.projection, points.rows, points.features, team);
   const Cells query_cells(queries.projection, queries.rows, queries.features, team);
-  Search<Data, Real>(request, cells, queries, query_cells, team).run(team);
+  const SearchedPoints<Data> searched(points, cells, as_bytes, 0, team);
+  const SearchedPoints<Data> asked(queries, query_cells, as_bytes, 0, team);
+  Search<Data, Real>(request, searched, asked, team).run(team);
 }
 
 #define ACCTSNE_INSTANTIATE(Data, Real)                                                            \

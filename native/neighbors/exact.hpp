@@ -16,8 +16,7 @@ struct NeighborsRequest {
   PointId* indices;                  // out: a row of k for each query, nearest first
   Real* squared_distances;           // out: likewise, ascending, of the data times scale
   std::atomic<Size>* done = nullptr; // counts finished queries, for a progress bar
-  // They share the work and get the neighbours of their own rows. For an exact search all have all
-  // points, for an approximate one those of their own rows.
+  // They share the work: each has the points of its own rows and gets their neighbours among all.
   Communicator* processes = &one_process;
 };
 

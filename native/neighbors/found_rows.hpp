@@ -22,6 +22,20 @@ inline Rows places_of(Rows cells, const Cells& all) {
   return {std::min(all.begin(cells.begin), all.rows()), std::min(all.begin(cells.end), all.rows())};
 }
 
+// The k nearest of what was found for a query; there may be more.
+template <typename Distance, typename Real>
+void write_nearest(const std::vector<Candidate<Distance>>& found, Size k, PointId* indices,
+                   Real* distances) {
+  // Infinite distances, and those that are no numbers, enter no list.
+  if (static_cast<Size>(found.size()) < k) {
+    throw std::domain_error("a distance is not finite");
+  }
+  for (Size j = 0; j < k; ++j) {
+    indices[j] = found[at(j)].id;
+    distances[j] = static_cast<Real>(found[at(j)].distance);
+  }
+}
+
 template <typename Data, typename Real>
 class FoundRows {
 public:
@@ -47,17 +61,7 @@ public:
   // The neighbours of the query at a place that it has room for; there may be more than wanted.
   template <typename Distance>
   void write(Size place, const std::vector<Candidate<Distance>>& found) {
-    // Infinite distances, and those that are no numbers, enter no list.
-    if (static_cast<Size>(found.size()) < request_.neighbors) {
-      throw std::domain_error("a distance is not finite");
-    }
-    PointId* indices = this->indices(place);
-    Real* distances = squared_distances(place);
-    for (Size j = 0; j < request_.neighbors; ++j) {
-      const Candidate<Distance>& candidate = found[at(j)];
-      indices[j] = candidate.id;
-      distances[j] = static_cast<Real>(candidate.distance);
-    }
+    write_nearest(found, request_.neighbors, indices(place), squared_distances(place));
   }
 
   // Takes what was found to the owners of the rows, in so many parts, lest all be on its way at

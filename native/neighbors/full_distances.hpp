@@ -15,13 +15,11 @@ template <typename Data>
 struct FullRows {
   const PointSet<Data>& points;
   const Cells& cells;
-  std::optional<ByteRows> bytes; // if all numbers are, and they are asked for often enough
+  std::optional<ByteRows> bytes; // if they may be compared as such, and all numbers are
 
-  FullRows(const PointSet<Data>& points_, const Cells& cells_, Size queries, ThreadTeam& team)
+  FullRows(const PointSet<Data>& points_, const Cells& cells_, bool as_bytes, ThreadTeam& team)
       : points(points_), cells(cells_) {
-    // For few queries among many points, as when recall is estimated, copies do not pay.
-    constexpr Size kPointsPerQuery = 32;
-    if (points.rows <= kPointsPerQuery * queries) {
+    if (as_bytes) {
       bytes = ByteRows::of(points, cells, team);
     }
   }

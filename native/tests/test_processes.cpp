@@ -149,53 +149,56 @@ TEST(several_processes_give_the_bits_of_one) {
 
 // Neighbours of own rows, of data in several forms.
 template <typename Data, typename Real>
-void check_neighbors(const std::vector<Data>& data, Size features, Size k) {
+void check_search(bool exact, const std::vector<Data>& data, Size features, Size k) {
   const Projected<Data> projected(data, features, poor_frame(data, features));
   const PointSet<Data> points = projected.points();
   std::vector<PointId> sample(at(points.rows));
   std::iota(sample.begin(), sample.end(), PointId{0});
-  for (const bool exact : {true, false}) {
-    const check::Scope scope(exact ? "exact" : "approximate");
-    const auto search = [&](Communicator& processes, int threads) {
-      const Rows own = rows_of(processes.rank(), processes.size(), points.rows);
-      const auto stored = at((own.end - own.begin) * k);
-      std::tuple found{std::vector<PointId>(stored), std::vector<Real>(stored), 1.0};
-      auto& [indices, distances, recall] = found;
-      PointSet<Data> here = points;
-      if (!exact) {
-        here.data = static_cast<const Data*>(points.data) + own.begin * features;
-        here.rows = own.end - own.begin;
-        here.projection.coordinates += own.begin * points.projection.dims;
-        here.projection.squared_norms += own.begin;
-      }
-      const NeighborsRequest<Data, Real> request{
-          here, k, indices.data(), distances.data(), nullptr, &processes};
-      ThreadTeam team(threads);
-      if (exact) {
-        exact_neighbors(request, team);
-      } else {
-        ApproximateEffort effort;
-        effort.cells_at_once = 4; // several times for each process
-        recall = approximate_neighbors(request, effort, sample, team);
-      }
-      return found;
-    };
-    OneProcess one;
-    const auto [indices, distances, recall] = search(one, 2);
-    for (const int count : kProcessCounts) {
-      std::mutex mutex;
-      ThreadProcesses(count).run([&](Communicator& processes) {
-        const Rows own = rows_of(processes.rank(), count, points.rows);
-        const auto found = search(processes, 1 + count % 2);
-        const std::lock_guard lock(mutex);
-        const auto part = [&](const auto& all) {
-          return std::vector(all.begin() + own.begin * k, all.begin() + own.end * k);
-        };
-        CHECK(std::get<0>(found) == part(indices));
-        CHECK(same_bytes(std::get<1>(found), part(distances)));
-        CHECK_EQUAL(std::get<2>(found), recall);
-      });
+  const check::Scope scope(exact ? "exact" : "approximate");
+  const auto search = [&](Communicator& processes, int threads) {
+    const Rows own = rows_of(processes.rank(), processes.size(), points.rows);
+    const auto stored = at((own.end - own.begin) * k);
+    std::tuple found{std::vector<PointId>(stored), std::vector<Real>(stored), 1.0};
+    auto& [indices, distances, recall] = found;
+    PointSet<Data> here = points;
+    here.data = static_cast<const Data*>(points.data) + own.begin * features;
+    here.rows = own.end - own.begin;
+    here.projection.coordinates += own.begin * points.projection.dims;
+    here.projection.squared_norms += own.begin;
+    const NeighborsRequest<Data, Real> request{here,    k,         indices.data(), distances.data(),
+                                               nullptr, &processes};
+    ThreadTeam team(threads);
+    if (exact) {
+      exact_neighbors(request, team);
+    } else {
+      ApproximateEffort effort;
+      effort.cells_at_once = 4; // several times for each process
+      recall = approximate_neighbors(request, effort, sample, team);
     }
+    return found;
+  };
+  OneProcess one;
+  const auto [indices, distances, recall] = search(one, 2);
+  for (const int count : kProcessCounts) {
+    std::mutex mutex;
+    ThreadProcesses(count).run([&](Communicator& processes) {
+      const Rows own = rows_of(processes.rank(), count, points.rows);
+      const auto found = search(processes, 1 + count % 2);
+      const std::lock_guard lock(mutex);
+      const auto part = [&](const auto& all) {
+        return std::vector(all.begin() + own.begin * k, all.begin() + own.end * k);
+      };
+      CHECK(std::get<0>(found) == part(indices));
+      CHECK(same_bytes(std::get<1>(found), part(distances)));
+      CHECK_EQUAL(std::get<2>(found), recall);
+    });
+  }
+}
+
+template <typename Data, typename Real>
+void check_neighbors(const std::vector<Data>& data, Size features, Size k) {
+  for (const bool exact : {true, false}) {
+    check_search<Data, Real>(exact, data, features, k);
   }
 }
 
@@ -211,11 +214,34 @@ TEST(several_processes_find_the_neighbours_of_one) {
     value = std::round(std::clamp(value, 0.0f, 255.0f));
   }
   check_neighbors<float, float>(bytes, 300, 15);
+  // Of one process alone a number is none: all must compare them as floats.
+  bytes.back() = 0.5f;
+  check_search<float, float>(true, bytes, 300, 15);
   // Duplicates, and fewer cells than processes.
   std::vector<float> few = normal_data<float>(500, 5);
   std::copy_n(few.begin(), 1000, few.begin() + 1000);
   check_neighbors<float, float>(few, 5, 20);
   check_neighbors<float, float>(normal_data<float>(20, 5), 5, 19);
+}
+
+// What an exact search has to get right where the points of others pass by one after the other.
+TEST(several_processes_break_ties_and_finish_lists_as_one) {
+  constexpr Size kRows = kBlockRows + 100; // the second block has fewer points than are wanted
+  // Whole numbers on a line: many points for each distance, and of every process.
+  std::vector<float> line = normal_data<float>(kRows, 1, 40);
+  for (float& value : line) {
+    value = std::round(value);
+  }
+  check_search<float, float>(true, line, 1, 150);
+  check_search<float, double>(true, line, 1, 150); // ties beyond the list, which prove nothing
+  // Squares that float loses, of some points in every block.
+  std::vector<float> tiny = normal_data<float>(kRows, 3, 1e-22);
+  for (Size i = 0; i < kRows; i += 2) {
+    for (Size f = 0; f < 3; ++f) {
+      tiny[at(i * 3 + f)] = (i % 4 == 0 ? 1.0f : -1.0f) * static_cast<float>(1 + i % 512);
+    }
+  }
+  check_search<float, float>(true, tiny, 3, 10);
 }
 
 // Rows of P that processes make of their own rows of C, against those of one that has all.

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -197,8 +196,6 @@ class TSNE(estimator.TSNE):
         """Return what copies and pickles are made of: own rows, and no connection to others."""
         state = {**super().__getstate__()}
         state.pop("_connection", None)
-        if isinstance(rows := state.get("_fit_X"), SharedRows):
-            state["_fit_X"] = replace(rows, whole=None)  # in a file, and not needed any more
         return state
 
     @contextmanager
@@ -456,7 +453,7 @@ class TSNE(estimator.TSNE):
         own = self._processes.own_rows(n_samples)
         ends = [self._processes.own_rows(n_samples, r).stop for r in range(self._processes.size)]
         whole: Any = self._fit_X
-        self._fit_X = SharedRows(whole[own].copy(), n_samples, ends, None)
+        self._fit_X = SharedRows(whole[own].copy(), n_samples, ends)
         self._given_ends = ends
         self.embedding_ = self.embedding_[own].copy()
         if isinstance(self.init, np.ndarray):

@@ -1,8 +1,9 @@
 """Steps 1 and 2 of own rows: their neighbours among all, and principal components.
 
-Every process searches for the points of its own cells (native/neighbors/found_rows.hpp). For an
-exact search each has all rows and their projections meanwhile; for an approximate one, which large
-data needs, all projections for a while, and the rows that it looks at.
+In an exact search the rows of each process pass by those of all (native/neighbors/ring.cpp), so
+that none holds more than its own and those of one other. In an approximate one, which large data
+needs, every process searches for the points of its own cells (native/neighbors/found_rows.hpp), and
+has all projections for a while, and the rows that it looks at.
 """
 
 from dataclasses import replace
@@ -15,13 +16,7 @@ from acctsne import _core
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows
 from acctsne.neighbors.euclidean import Progress, chosen_mode, has_components, sample_rows
-from acctsne.neighbors.frame import (
-    APPROXIMATE_AXES,
-    Frame,
-    Projection,
-    frame_of_sample,
-    sampled_rows,
-)
+from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, frame_of_sample, sampled_rows
 from acctsne.neighbors.given import squared
 from acctsne.neighbors.libraries import BAD_METRIC
 from acctsne.neighbors.metrics import EuclideanForm, distances_from, euclidean_form, native_metric
@@ -68,16 +63,8 @@ def _search(
         )
     asked = (settings.n_neighbors, settings.in_double)
     if mode == "exact":
-        # The file itself, where it holds just these rows, is in memory once for all on a machine.
-        everything = rows.whole if rows.whole is not None and own is rows.own else None
-        if everything is None:
-            everything = processes.all_rows(own, n_samples)
-        projection = Projection(
-            processes.all_rows(projection.coordinates, n_samples),
-            processes.all_rows(projection.squared_norms, n_samples),
-        )
         indices, squares = _core.nearest_neighbors(
-            frame.rows(everything, projection), *asked, threads, progress, processes
+            frame.rows(own, projection), *asked, threads, progress, processes
         )
         recall = 1.0
     else:

@@ -24,7 +24,6 @@ class SharedRows:
     own: npt.NDArray[Any]  # those that it owns: whole blocks
     n_samples: int  # of all
     given_ends: list[int]  # where the rows end that each process was given
-    whole: npt.NDArray[Any] | None  # all of them, if they are in a file that can be read from
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,10 +70,8 @@ def share_rows(X: Any, processes: Processes) -> SharedRows:
     checked = np.ascontiguousarray(checked, dtype=dtype)
     ends = [int(end) for end in np.cumsum([form[0] for form in forms])]
     n_samples = ends[-1]
-    if stored is not None:
-        whole = stored.mapped if stored.dtype == dtype else None
-        return SharedRows(checked, n_samples, ends, whole)
-    return SharedRows(_to_owners(checked, ends, processes), n_samples, ends, None)
+    own_rows = checked if stored is not None else _to_owners(checked, ends, processes)
+    return SharedRows(own_rows, n_samples, ends)
 
 
 def _checked(X: Any) -> npt.NDArray[Any]:
