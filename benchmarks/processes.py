@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -32,21 +33,24 @@ FLAGS = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 
 
 class Watched(TSNE):
-    """Notes the peak of resident memory of each stage."""
+    """Notes the peak of resident memory of each stage, and the seconds of all its threads."""
 
     def _timer(self) -> StageTimer:
         timer = super()._timer()
         stage = timer.stage
         self.peaks: dict[str, int] = {}
+        self.cpu: dict[str, float] = {}
 
         @contextmanager
         def watched(name: str) -> Iterator[None]:
             self.note("elsewhere")
+            before = process_time()
             try:
                 with stage(name):
                     yield
             finally:
                 self.note(name)
+                self.cpu[name] = self.cpu.get(name, 0.0) + process_time() - before
 
         timer.stage = watched  # type: ignore[method-assign]
         return timer
@@ -57,15 +61,15 @@ class Watched(TSNE):
         start_memory_peak()
 
 
-def measure(path: Path, iterations: int, threads: int, verbose: int) -> None:
+def measure(path: Path, options: argparse.Namespace) -> None:
     """Embed a file together with the other processes, and print figures of this one."""
     tsne = Watched(
-        neighbors="approximate",
-        n_jobs=threads,
+        neighbors=options.neighbors,
+        n_jobs=options.threads,
         random_state=0,
-        verbose=verbose,
+        verbose=int(options.verbose),
         callback=lambda *_: True,
-        callback_every=iterations,
+        callback_every=options.iterations,
     )
     tsne.fit(path)
     tsne.note("elsewhere")
@@ -73,6 +77,7 @@ def measure(path: Path, iterations: int, threads: int, verbose: int) -> None:
     figures = {
         "rank": tsne._processes.rank,
         "peaks": tsne.peaks,
+        "search_cpu": tsne.cpu["knn"],
         "iterations": tsne.n_iter_ + 1,
         "kl": tsne.kl_divergence_,
         "seconds": tsne.timings_["total"],
@@ -94,6 +99,8 @@ def run(path: Path, processes: int, options: argparse.Namespace) -> list[dict[st
         str(options.iterations),
         "--threads",
         str(threads),
+        "--neighbors",
+        options.neighbors,
         *(["--verbose"] if options.verbose else []),
     ]
     ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -112,13 +119,14 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where the data is written to")
     parser.add_argument("--dataset", default="synthetic:1000000x20", help=NAMES_HELP)
     parser.add_argument("--processes", default="1,4", help="numbers of them")
+    parser.add_argument("--neighbors", default="approximate", choices=["approximate", "exact"])
     parser.add_argument("--iterations", type=int, default=60)
     parser.add_argument("--threads", type=int, default=2, help="of all processes together")
     parser.add_argument("--verbose", action="store_true", help="show the log of the fits")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        measure(options.measure, options.iterations, options.threads, int(options.verbose))
+        measure(options.measure, options)
         return
     try:
         data = load(options.dataset)
@@ -149,6 +157,7 @@ def main() -> None:
             for stage in SENDING
         ]
         cells += [f"{max(map(sent_in_iteration, processes)) / 1e6:.2f}"]
+        cells += [f"{sum(process['search_cpu'] for process in processes):.1f}"]
         cells += [f"{processes[0]['seconds']:.0f}", *divergences]
         rows.append([str(cell) for cell in cells])
     sent = [f"{stage} sent" for stage in SENDING]
@@ -163,6 +172,7 @@ def main() -> None:
                 *stages,
                 *sent,
                 "iteration sent",
+                "search, core seconds",
                 "seconds",
                 "KL",
             ],
