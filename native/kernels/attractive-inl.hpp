@@ -126,7 +126,8 @@ struct EdgeRange {
 // Gives sum.add(p, edges) every vector of the edges of point y. By value: as a local variable, a
 // sum stays in registers.
 template <typename Real, int Dims, typename Column, typename Value, typename Sum>
-inline Sum sum_edges(int dims, const Real* y, EdgeRange<Real, Column, Value> edges, Sum sum) {
+[[gnu::always_inline]] inline Sum sum_edges(int dims, const Real* y,
+                                            EdgeRange<Real, Column, Value> edges, Sum sum) {
   for (EdgeId e = edges.begin; e < edges.end; e += EdgeSimd<Real>::kLanes) {
     fetch_ahead(edges.columns, e);
     fetch_ahead(edges.values, e);
@@ -136,9 +137,14 @@ inline Sum sum_edges(int dims, const Real* y, EdgeRange<Real, Column, Value> edg
   return sum;
 }
 
-// Rows whose sums are finished together. Adding up a vector's lanes is a chain of instructions that
-// wait for each other, and would hold up the next row.
-inline constexpr Size kRowsAtOnce = 16;
+// Near points are in cache already; far ones have to be fetched.
+template <typename Real>
+inline void fetch_points(int dims, const Real* points, const PointId* columns, EdgeId begin,
+                         EdgeId end) {
+  for (EdgeId e = begin; e < end; ++e) {
+    __builtin_prefetch(points + static_cast<Size>(columns[e]) * dims);
+  }
+}
 
 // Gives the edges of rows [first, last), which are of one block, to their sums.
 template <typename Real, int Dims, bool Halves, typename Sum>
@@ -153,10 +159,8 @@ inline void sum_rows(int any_dims, const EdgeView<Real>& edges, const Real* poin
   const auto* far_values = static_cast<const Value*>(edges.far_values);
   for (Size i = first; i < last; ++i) {
     const Real* y = points + i * dims;
-    // Near points are in cache already; far ones will be when the near edges are done.
-    for (EdgeId e = far[i]; e < far[i + 1]; ++e) {
-      __builtin_prefetch(points + static_cast<Size>(edges.far_columns[e]) * dims);
-    }
+    // They will be there when the near edges are done.
+    fetch_points(dims, points, edges.far_columns, far[i], far[i + 1]);
     const EdgeRange near_edges{points + window * dims, edges.near_columns, near_values, near[i],
                                near[i + 1]};
     const EdgeRange far_edges{points, edges.far_columns, far_values, far[i], far[i + 1]};
@@ -165,26 +169,111 @@ inline void sum_rows(int any_dims, const EdgeView<Real>& edges, const Real* poin
   }
 }
 
+// A row of more edges than this is summed in parts of as many, which are added up in double: a sum
+// in float loses what is added to it as it grows, 0.2 % over three million equal edges.
+inline constexpr EdgeId kPartEdges = 4096;
+static_assert(kPartEdges % EdgeSimd<float>::kLanes == 0);
+
+// Adds what a long row's edges make of `nothing`, a sum of no edges, to totals.
+template <typename Real, int Dims, typename Column, typename Value, typename Sum>
+inline void sum_parts(int dims, const Real* y, const EdgeRange<Real, Column, Value>& edges,
+                      const Sum& nothing, double* totals) {
+  for (EdgeId begin = edges.begin; begin < edges.end; begin += kPartEdges) {
+    EdgeRange<Real, Column, Value> part = edges;
+    part.begin = begin;
+    part.end = edges.end - begin < kPartEdges ? edges.end : begin + kPartEdges;
+    if constexpr (sizeof(Column) == sizeof(PointId)) {
+      fetch_points(dims, part.points, part.columns, part.begin, part.end);
+    }
+    const Sum sum = sum_edges<Real, Dims>(dims, y, part, nothing);
+    for (int k = 0; k < Sum::kSums; ++k) {
+      totals[k] += static_cast<double>(EdgeSimd<Real>::sum(sum.lanes[k]));
+    }
+  }
+}
+
+// Row i, which is long: Sum::kSums totals. Not inlined, so that the compiler treats the loop over
+// other rows as if there were none.
+template <typename Real, int Dims, bool Halves, typename Sum>
+[[gnu::noinline]] void sum_long_row(int any_dims, const EdgeView<Real>& edges, const Real* points,
+                                    Size i, const Sum& nothing, double* totals) {
+  using Value = std::conditional_t<Halves, std::uint16_t, Real>;
+  const int dims = Dims == kAnyDims ? any_dims : Dims;
+  const Size window = edge_window(i / kEdgeBlockRows * kEdgeBlockRows, edges.rows);
+  const EdgeRange near_edges{points + window * dims, edges.near_columns,
+                             static_cast<const Value*>(edges.near_values), edges.near_offsets[i],
+                             edges.near_offsets[i + 1]};
+  const EdgeRange far_edges{points, edges.far_columns, static_cast<const Value*>(edges.far_values),
+                            edges.far_offsets[i], edges.far_offsets[i + 1]};
+  for (int k = 0; k < Sum::kSums; ++k) {
+    totals[k] = 0;
+  }
+  sum_parts<Real, Dims>(dims, points + i * dims, near_edges, nothing, totals);
+  sum_parts<Real, Dims>(dims, points + i * dims, far_edges, nothing, totals);
+}
+
+// Rows whose sums are finished together. Adding up a vector's lanes is a chain of instructions that
+// wait for each other, and would hold up the next row.
+inline constexpr Size kRowsAtOnce = 16;
+
+// The first of rows [begin, end) that is long, or end.
+template <typename Real>
+inline Size next_long_row(const EdgeView<Real>& edges, Size begin, Size end) {
+  const auto edges_before = [&edges](Size row) {
+    return edges.near_offsets[row] + edges.far_offsets[row];
+  };
+  EdgeId before = edges_before(begin);
+  for (Size first = begin; first < end; first += kRowsAtOnce) {
+    const Size last = first + kRowsAtOnce < end ? first + kRowsAtOnce : end;
+    const EdgeId after = edges_before(last);
+    // Only rows that are long together can have one among them.
+    for (Size i = after - before > kPartEdges ? first : last; i < last; ++i) {
+      if (edges_before(i + 1) - edges_before(i) > kPartEdges) {
+        return i;
+      }
+    }
+    before = after;
+  }
+  return end;
+}
+
+// Calls rows(first, last) and long_row(i), in the order of the rows.
+template <typename Real, typename OfRows, typename OfLongRow>
+inline void for_rows(const EdgeView<Real>& edges, Size begin, Size end, const OfRows& rows,
+                     const OfLongRow& long_row) {
+  while (begin < end) {
+    const Size next = next_long_row(edges, begin, end);
+    if (begin < next) {
+      rows(begin, next);
+    }
+    if (next < end) {
+      long_row(next);
+    }
+    begin = next + 1;
+  }
+}
+
 template <typename Real, int Dims>
 struct Attraction {
   using Vec = typename EdgeSimd<Real>::Vec;
-  Vec along[Dims];
+  static constexpr int kSums = Dims;
+  Vec lanes[kSums];
 
   void start(int, const Real*, Real*) {
-    for (Vec& sum : along) {
+    for (Vec& sum : lanes) {
       sum = Vec{};
     }
   }
   void finish(Real scale, Real* force) const {
     for (int axis = 0; axis < Dims; ++axis) {
-      force[axis] = EdgeSimd<Real>::sum(along[axis]) * scale;
+      force[axis] = EdgeSimd<Real>::sum(lanes[axis]) * scale;
     }
   }
   void add(Vec p, const EdgeVectors<Real, Dims>& edges) {
     // Faster than an estimate with a step of Newton's.
     const Vec weight = p / edges.one_plus_d2;
     for (int axis = 0; axis < Dims; ++axis) {
-      along[axis] += weight * edges.difference[axis];
+      lanes[axis] += weight * edges.difference[axis];
     }
   }
 };
@@ -222,21 +311,43 @@ struct Attraction<Real, kAnyDims> {
   }
 };
 
+// Along a few of any number of axes: the sums of a long row's parts need room of their own.
+template <typename Real>
+struct AttractionAlongAxes {
+  using Vec = typename EdgeSimd<Real>::Vec;
+  static constexpr int kSums = 8;
+  Vec lanes[kSums];
+  const Real* y;
+  int first;
+  int count;
+
+  void add(Vec p, const EdgeVectors<Real, kAnyDims>& edges) {
+    const Vec weight = p / edges.one_plus_d2;
+    for (int k = 0; k < count; ++k) {
+      Vec difference;
+      for (int lane = 0; lane < EdgeSimd<Real>::kLanes; ++lane) {
+        difference[lane] = y[first + k] - edges.point[lane][first + k];
+      }
+      lanes[k] += weight * difference;
+    }
+  }
+};
+
 template <typename Real>
 struct CrossEntropy {
   using S = EdgeSimd<Real>;
-  typename S::Vec total;
+  static constexpr int kSums = 1;
+  typename S::Vec lanes[kSums];
 
   template <int Dims>
   void add(typename S::Vec p, const EdgeVectors<Real, Dims>& edges) {
-    total += p * S::log_from_one(edges.one_plus_d2);
+    lanes[0] += p * S::log_from_one(edges.one_plus_d2);
   }
 };
 
 template <typename Real, int Dims, bool Halves>
-void attractive_rows_of(int dims, const EdgeView<Real>& edges, const Real* points, Size begin,
-                        Size end, Real* force) {
-  const Real scale = Halves ? Real(1) / edges.half_scale : Real(1);
+[[gnu::noinline]] void attract_rows(int dims, const EdgeView<Real>& edges, const Real* points,
+                                    Size begin, Size end, Real scale, Real* force) {
   for (Size first = begin; first < end; first += kRowsAtOnce) {
     const Size last = first + kRowsAtOnce < end ? first + kRowsAtOnce : end;
     Attraction<Real, Dims> sums[kRowsAtOnce];
@@ -251,17 +362,67 @@ void attractive_rows_of(int dims, const EdgeView<Real>& edges, const Real* point
 }
 
 template <typename Real, int Dims, bool Halves>
-double cross_entropy_rows_of(int dims, const EdgeView<Real>& edges, const Real* points, Size begin,
-                             Size end) {
-  double total = 0;
+[[gnu::noinline]] void attract_long_row(int dims, const EdgeView<Real>& edges, const Real* points,
+                                        Size i, Real scale, Real* force) {
+  using Sum =
+      std::conditional_t<Dims == kAnyDims, AttractionAlongAxes<Real>, Attraction<Real, Dims>>;
+  for (int first = 0; first < dims; first += Sum::kSums) {
+    const int count = dims - first < Sum::kSums ? dims - first : Sum::kSums;
+    Sum nothing = {};
+    if constexpr (Dims == kAnyDims) {
+      nothing.y = points + i * dims;
+      nothing.first = first;
+      nothing.count = count;
+    }
+    double totals[Sum::kSums];
+    sum_long_row<Real, Dims, Halves>(dims, edges, points, i, nothing, totals);
+    for (int k = 0; k < count; ++k) {
+      force[i * dims + first + k] = static_cast<Real>(totals[k] * static_cast<double>(scale));
+    }
+  }
+}
+
+template <typename Real, int Dims, bool Halves>
+void attractive_rows_of(int dims, const EdgeView<Real>& edges, const Real* points, Size begin,
+                        Size end, Real* force) {
+  const Real scale = Halves ? Real(1) / edges.half_scale : Real(1);
+  for_rows(
+      edges, begin, end,
+      [&](Size first, Size last) {
+        attract_rows<Real, Dims, Halves>(dims, edges, points, first, last, scale, force);
+      },
+      [&](Size i) { attract_long_row<Real, Dims, Halves>(dims, edges, points, i, scale, force); });
+}
+
+// Adds row by row to total: its bits do not depend on where rows were split.
+template <typename Real, int Dims, bool Halves>
+[[gnu::noinline]] double add_cross_entropy(int dims, const EdgeView<Real>& edges,
+                                           const Real* points, Size begin, Size end, double total) {
   for (Size first = begin; first < end; first += kRowsAtOnce) {
     const Size last = first + kRowsAtOnce < end ? first + kRowsAtOnce : end;
     CrossEntropy<Real> sums[kRowsAtOnce] = {};
     sum_rows<Real, Dims, Halves>(dims, edges, points, first, last, sums);
     for (Size i = first; i < last; ++i) {
-      total += static_cast<double>(EdgeSimd<Real>::sum(sums[i - first].total));
+      total += static_cast<double>(EdgeSimd<Real>::sum(sums[i - first].lanes[0]));
     }
   }
+  return total;
+}
+
+template <typename Real, int Dims, bool Halves>
+double cross_entropy_rows_of(int dims, const EdgeView<Real>& edges, const Real* points, Size begin,
+                             Size end) {
+  double total = 0;
+  for_rows(
+      edges, begin, end,
+      [&](Size first, Size last) {
+        total = add_cross_entropy<Real, Dims, Halves>(dims, edges, points, first, last, total);
+      },
+      [&](Size i) {
+        double row;
+        sum_long_row<Real, Dims, Halves>(dims, edges, points, i, CrossEntropy<Real>{}, &row);
+        total += row;
+      });
   return Halves ? total / static_cast<double>(edges.half_scale) : total;
 }
 

@@ -1,5 +1,6 @@
-// New points into a map. Every new point runs through all its iterations by itself: nothing is
-// shared but the map, its field of repulsion and the neighbours' places.
+// New points into a map. Every new point runs through all its iterations by
+// itself: nothing is shared but the map, its field of repulsion and the
+// neighbours' places.
 #include "optimize/place.hpp"
 
 #include "forces/repulsive.hpp"
@@ -15,10 +16,15 @@ namespace {
 // New points of one task: a millisecond or so of work.
 constexpr Size kPointsPerChunk = 32;
 
-// A point has arrived after so many steps in a row, in units of the map, that are shorter than
-// this: what is left of its way cannot be seen (benchmarks/new_points.py, docs/tuning.md).
+// A point has arrived after so many steps in a row, in units of the map, that
+// are shorter than this: what is left of its way cannot be seen
+// (benchmarks/new_points.py, docs/tuning.md).
 constexpr int kShortSteps = 5;
 constexpr double kShort = 1e-4;
+
+// The pull of so many neighbours is summed in Real; such sums are added in
+// double, lest millions of neighbours lose what comes last.
+constexpr Size kPartNeighbors = 4096;
 
 #include "kernels/step_rule-inl.hpp"
 
@@ -53,25 +59,33 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
   auto u = zeros<Real, Dims>(dims);
   auto update = u;
   auto difference = u;
-  auto pull = u;
+  auto part = u;
   auto push = u;
+  auto pull = zeros<double, Dims>(dims);
   for (std::size_t axis = 0; axis < axes; ++axis) {
     u[axis] = static_cast<Real>(static_cast<double>(position[axis]) / unit);
   }
   int short_steps = 0;
   Real gain = 1;
   for (Size iteration = 0; iteration < phase.iterations; ++iteration) {
-    std::fill(pull.begin(), pull.end(), Real(0));
-    for (Size e = 0; e < request.k; ++e) {
-      const Real* other = map.data() + Size{neighbors[e]} * dims;
-      Real one_plus_d2 = 1;
-      for (std::size_t axis = 0; axis < axes; ++axis) {
-        difference[axis] = u[axis] - other[axis];
-        one_plus_d2 += difference[axis] * difference[axis];
+    std::fill(pull.begin(), pull.end(), 0.0);
+    for (Size begin = 0; begin < request.k; begin += kPartNeighbors) {
+      std::fill(part.begin(), part.end(), Real(0));
+      const Size end = std::min(begin + kPartNeighbors, request.k);
+      for (Size e = begin; e < end; ++e) {
+        const Real* other = map.data() + Size{neighbors[e]} * dims;
+        Real one_plus_d2 = 1;
+        for (std::size_t axis = 0; axis < axes; ++axis) {
+          difference[axis] = u[axis] - other[axis];
+          one_plus_d2 += difference[axis] * difference[axis];
+        }
+        const Real weight = weights[e] / one_plus_d2;
+        for (std::size_t axis = 0; axis < axes; ++axis) {
+          part[axis] += weight * difference[axis];
+        }
       }
-      const Real weight = weights[e] / one_plus_d2;
       for (std::size_t axis = 0; axis < axes; ++axis) {
-        pull[axis] += weight * difference[axis];
+        pull[axis] += static_cast<double>(part[axis]);
       }
     }
     const double z = std::max(field.at(u.data(), push.data()), 1e-30);
@@ -79,7 +93,7 @@ void place_point(const PlacementRequest<Real>& request, const RepulsiveField<Rea
     Real turn = 0;
     Real growth = 0;
     for (std::size_t axis = 0; axis < axes; ++axis) {
-      const Real gradient = factor * (exaggeration * pull[axis] -
+      const Real gradient = factor * (exaggeration * static_cast<Real>(pull[axis]) -
                                       static_cast<Real>(static_cast<double>(push[axis]) / z));
       const Real last = update[axis];
       update[axis] = next_step(momentum, last, rate, gain * gradient);

@@ -172,6 +172,90 @@ TEST(half_precision_of_P_changes_forces_by_its_rounding) {
   });
 }
 
+// Row kHub has very many edges: of the columns beside it, which are stored in 16 bits, and of the
+// last ones, which are not. The rows about it have a few.
+TEST(a_point_of_very_many_edges_loses_none_of_them) {
+  constexpr Size kRows = 70'000;
+  constexpr Size kHub = 5;
+  constexpr Size kHubEdges = 600'000;
+  constexpr Size kOthers = 40;
+  for_levels([] {
+    for_reals_in<1, 2, 3, 4, 11>([]<typename Real, int Dims>() {
+      // Few positions, so that the terms of a sum are alike and its roundings go the same way.
+      std::vector<Real> points(at(kRows * Dims));
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        points[i] = static_cast<Real>(i % 3) + Real(0.3);
+      }
+      std::fill_n(points.begin() + kHub * Dims, Dims, Real(-0.8));
+      const auto make = [&](Size hub_edges) {
+        Csr<Real> P;
+        P.offsets.push_back(0);
+        for (Size i = 0; i < kRows; ++i) {
+          const Size edges = i == kHub ? hub_edges : (i < kOthers ? i : 0);
+          for (Size e = 0; e < edges; ++e) {
+            const Size column = e % 2 == 0 ? 50 + e % 1000 : kRows - 1 - e % 1000;
+            P.columns.push_back(static_cast<PointId>(column));
+            P.values.push_back(static_cast<Real>(0.1 / kHubEdges));
+          }
+          P.offsets.push_back(static_cast<EdgeId>(P.columns.size()));
+        }
+        return P;
+      };
+      const Csr<Real> P = make(kHubEdges);
+      const Csr<Real> without = make(0);
+      long double expected[Dims] = {};
+      long double expected_cross = 0;
+      for (Size i = 0; i < kRows; ++i) {
+        for (EdgeId e = P.offsets[at(i)]; e < P.offsets[at(i + 1)]; ++e) {
+          const Real* y = points.data() + i * Dims;
+          const Real* other = points.data() + Size{P.columns[at(e)]} * Dims;
+          const auto p = static_cast<double>(P.values[at(e)]);
+          const double d2 = squared(y, other, Dims);
+          expected_cross += p * std::log1p(d2);
+          for (int axis = 0; axis < Dims && i == kHub; ++axis) {
+            expected[axis] +=
+                p / (1 + d2) * (static_cast<double>(y[axis]) - static_cast<double>(other[axis]));
+          }
+        }
+      }
+      for (const bool half : {false, true}) {
+        const check::Scope scope(half ? "half" : "full");
+        // The roundings of a part's sum, and that of p in half precision.
+        const double tolerance =
+            2e-5 / (sizeof(Real) == 4 ? 1 : 1e8) + (half && sizeof(Real) == 4 ? 0x1p-11 : 0);
+        const Edges<Real> edges = edges_of(P, half);
+        const Edges<Real> edges_without = edges_of(without, half);
+        std::vector<Real> first;
+        double first_cross = 0;
+        for (const int threads : kThreadCounts) {
+          ThreadTeam team(threads);
+          std::vector<Real> force(points.size());
+          RowSums sums;
+          attractive_forces(edges, points.data(), Dims, {0, kRows}, force.data(), team);
+          cross_entropy(edges, points.data(), Dims, {0, kRows}, sums, team);
+          if (threads == 1) {
+            first = force;
+            first_cross = sums.total();
+            for (int axis = 0; axis < Dims; ++axis) {
+              CHECK_NEAR(force[at(kHub * Dims + axis)], expected[axis],
+                         tolerance * std::abs(expected[axis]));
+            }
+            CHECK_NEAR(first_cross, expected_cross, tolerance * expected_cross);
+          }
+          CHECK(same_bytes(force, first));
+          CHECK_EQUAL(sums.total(), first_cross);
+        }
+        // A row's sums are the same beside a long one.
+        ThreadTeam team(1);
+        std::vector<Real> force(points.size());
+        attractive_forces(edges_without, points.data(), Dims, {0, kRows}, force.data(), team);
+        std::copy_n(first.begin() + kHub * Dims, Dims, force.begin() + kHub * Dims);
+        CHECK(same_bytes(force, first));
+      }
+    });
+  });
+}
+
 TEST(entropies_match_a_double_loop) {
   constexpr Size kRows = 700;
   for_levels([] {

@@ -230,3 +230,32 @@ TEST(a_placed_point_ends_at_a_minimum_of_its_divergence) {
 int main() {
   return check::run_tests();
 }
+
+// One step, which the pull makes a few hundredths long, in float against double. Few positions, so
+// that roundings go the same way.
+TEST(a_new_point_of_very_many_neighbors_loses_none_of_them) {
+  constexpr Size kNeighbors = 600'000;
+  const auto step = []<typename Real>(int dims) {
+    Placement<Real> placement;
+    placement.count = 1;
+    placement.k = kNeighbors;
+    for (Size i = 0; i < 3 * dims; ++i) {
+      placement.map.push_back(static_cast<Real>(i % 4) + Real(0.25));
+    }
+    for (Size e = 0; e < kNeighbors; ++e) {
+      placement.neighbors.push_back(static_cast<PointId>(e % 3));
+      placement.weights.push_back(static_cast<Real>(1.0 / kNeighbors));
+    }
+    placement.initial.assign(at(dims), Real(0.125));
+    RepulsionOptions options;
+    options.method = Method::exact;
+    return placement.place(dims, options, 1, 0, 1, 1);
+  };
+  for (const int dims : {1, 2, 3, 5}) {
+    const std::vector<float> found = step.operator()<float>(dims);
+    const std::vector<double> expected = step.operator()<double>(dims);
+    for (std::size_t axis = 0; axis < at(dims); ++axis) {
+      CHECK_NEAR(found[axis], expected[axis], 5e-6);
+    }
+  }
+}
