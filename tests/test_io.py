@@ -3,6 +3,7 @@
 import gzip
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import scipy.sparse
 import zarr
 
 from acctsne import io, nearest_neighbors
-from acctsne.files.formats import OBSM_KEY, read_ids
+from acctsne.files.formats import OBSM_KEY, WRITABLE, read_ids
 from acctsne.files.replacing import replacing
 from acctsne.pictures.inputs import categories
 from acctsne.runtime.optional import require
@@ -595,6 +596,70 @@ def test_what_is_written_is_checked(tmp_path: Path, name: str) -> None:
     io.write(tmp_path / name, FRAME[["u", "v"]], labels=LABELS.tolist())
     back = io.read(tmp_path / name, key=OBSM_KEY if name == "x.h5ad" else None)
     np.testing.assert_array_equal(back.X, X[:, :2])
+
+
+class Wordless:
+    """An object that has no text."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("suffix", WRITABLE)
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["a\0b", "c", "d"], r"label 1, 'a\\x00b', is not text"),
+        (np.array(["c", "\ud800", "d"]), r"label 2, '\\ud800', is not text"),
+        ([Wordless(), 1, 2], "column 'label' cannot be made text: no words"),
+        ([Decimal("sNaN"), 1, 2], "column 'label' cannot be made text"),
+        ([[1], [2, 3], [4]], "labels are no array|column 'label' cannot"),
+        (np.zeros(3, dtype=[("a", int), ("b", float)]), "labels of type"),
+        (np.array([b"abcd"] * 3, dtype="V4"), "labels of type"),
+    ],
+)
+def test_labels_that_no_file_can_hold(tmp_path: Path, suffix: str, labels: Any, said: str) -> None:
+    path = tmp_path / f"map{suffix}"
+    with pytest.raises(ValueError, match=rf"map\{suffix}: ({said})"):
+        io.write(path, X[:3], labels=labels)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", WRITABLE)
+def test_labels_of_any_kind_come_back(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"map{suffix}"
+    huge = [str(10**40), "-1", str(2**64)]
+    for labels, expected in (
+        ([10**40, -1, 2**64], huge),
+        (np.ma.masked_array([7, 8, 9], mask=[False, True, False]), [7, None, 9]),
+        (["a\rb", "c\nd", 'e"'], ["a\rb", "c\nd", 'e"']),
+        ([1 + 2j, None, "x"], ["(1+2j)", None, "x"]),
+    ):
+        io.write(path, X[:3], labels=labels)
+        if suffix in (".npy", ".mtx"):
+            np.testing.assert_array_equal(io.read(path).X, X[:3])
+            continue
+        back = io.read(path, key=OBSM_KEY if suffix == ".h5ad" else None, labels="label")
+        assert back.labels is not None
+        assert back.labels.tolist() == expected
+
+
+@pytest.mark.parametrize("suffix", WRITABLE)
+def test_numbers_of_any_kind_come_back(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"map{suffix}"
+    for Y in (X.astype(np.longdouble), X.astype(">f8"), np.asfortranarray(X), X[::-2], X > 0):
+        io.write(path, Y)
+        back = io.read(path, key=OBSM_KEY if suffix == ".h5ad" else None)
+        np.testing.assert_array_equal(back.X, Y)
+    for wrong in (X[:0], X[:, :0], [[1, 2], [3]]):
+        with pytest.raises(ValueError, match=rf"map\{suffix}: Y "):
+            io.write(path, wrong)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_a_label_longer_than_a_cell(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(ValueError, match=rf"map\{suffix}: label 2, 'xxx.* is longer than"):
+        io.write(tmp_path / f"map{suffix}", X[:2], labels=["a", "x" * 200_000])
 
 
 def test_h5ad_keeps_all_else(folder: Path) -> None:

@@ -378,37 +378,91 @@ def write(
     """
     path = Path(path)
     suffix = check_output(path, neighbors=neighbors is not None)
-    written = _checked_output(Y, labels, source, neighbors)
+    written = _checked_output(path, Y, labels, source, neighbors)
     writer = FORMATS[suffix].write
     assert writer is not None  # check_output has seen to it
     with replacing(path) as beside:
         writer(beside, written)
 
 
-def _checked_output(Y: Any, labels: Any, source: PathLike | None, neighbors: Any) -> "Written":
+def _checked_output(
+    path: Path, Y: Any, labels: Any, source: PathLike | None, neighbors: Any
+) -> "Written":
     """Check that there are numbers to write, and for each row of them what goes with it."""
-    Y = np.asarray(Y)
-    if Y.ndim != 2 or Y.dtype.kind not in "biuf":
+    Y = _array_of(path, Y, "Y")
+    if Y.ndim != 2 or Y.dtype.kind not in "biuf" or 0 in Y.shape:
         raise ValueError(
-            f"Y must be a two-dimensional array of numbers; got {Y.dtype} of shape {Y.shape}"
+            f"{path}: Y must be a two-dimensional array of numbers, not empty; got {Y.dtype} of "
+            f"shape {Y.shape}"
         )
     n_rows = len(Y)
     if labels is not None:
-        labels = label_array(labels)
-        if labels.shape != (n_rows,):
-            raise ValueError(
-                f"labels must have one entry for each of the {n_rows} rows of Y; got shape "
-                f"{labels.shape}"
-            )
-        labels = as_labels(labels)
+        labels = _labels_to_write(path, labels, n_rows)
     if neighbors is not None:
-        shapes = [np.shape(rows) for rows in neighbors]
-        if len(shapes) != 2 or len({*shapes}) != 1 or len(shapes[0]) != 2 or shapes[0][0] != n_rows:
-            raise ValueError(
-                "neighbors must be indices and distances, both of shape "
-                f"({n_rows}, n_neighbors); got {', '.join(map(str, shapes))}"
-            )
+        neighbors = _neighbors_to_write(path, neighbors, n_rows)
     return Written(Y, labels, source, neighbors)
+
+
+def _array_of(path: Path, given: Any, name: str) -> Array:
+    """Give an array in the machine's byte order and a type that files have."""
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"{path}: {name} is no array: {_one_line(error)}") from error
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _labels_to_write(path: Path, given: Any, n_rows: int) -> Array:
+    """Give labels that every format can hold: numbers, times or text, and None."""
+    try:
+        labels = label_array(given)
+    except ValueError as error:
+        raise ValueError(f"{path}: labels are no array: {_one_line(error)}") from error
+    if labels.shape != (n_rows,):
+        raise ValueError(
+            f"{path}: labels must have one entry for each of the {n_rows} rows of Y; got shape "
+            f"{labels.shape}"
+        )
+    _check_label_type(path, labels)
+    try:
+        labels = as_labels(labels)
+        cells = label_text(labels)
+    except Exception as error:  # whatever an object does when it is asked for its text
+        raise ValueError(
+            f"{path}: column 'label' cannot be made text: {_one_line(error)}"
+        ) from error
+    _check_labels(path, labels)
+    longest = csv.field_size_limit()
+    if FORMATS[suffix_of(path)] is _DELIMITED and np.char.str_len(cells).max(initial=0) > longest:
+        row = int(np.char.str_len(cells).argmax()) + 1
+        raise ValueError(
+            f"{path}: label {row}, {str(cells[row - 1])!r:.50}, is longer than the {longest} "
+            "characters that a cell may have"
+        )
+    return labels
+
+
+def _neighbors_to_write(path: Path, given: Any, n_rows: int) -> tuple[Array, Array]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ValueError(
+            f"{path}: neighbors must be indices and distances, both of shape "
+            f"({n_rows}, n_neighbors); got no pair of arrays"
+        )
+    indices, distances = (_array_of(path, rows, "neighbors") for rows in given)
+    shapes = (indices.shape, distances.shape)
+    if shapes[0] != shapes[1] or len(shapes[0]) != 2 or shapes[0][0] != n_rows or 0 in shapes[0]:
+        raise ValueError(
+            f"{path}: neighbors must be indices and distances, both of shape "
+            f"({n_rows}, n_neighbors); got {', '.join(map(str, shapes))}"
+        )
+    if indices.dtype.kind not in "iu" or distances.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{path}: neighbors must be integers and real numbers; got {indices.dtype} and "
+            f"{distances.dtype}"
+        )
+    return indices, distances
 
 
 def known_suffix(path: Path) -> str:
@@ -781,13 +835,17 @@ def _check_labels(path: Path, cells: Array) -> None:
 
     Text with NUL, or with halves of characters as damaged UTF-16 has them.
     """
-    if cells.dtype.kind == "V":
-        raise DataError(f"{path}: labels of type {cells.dtype}; a number or a text is needed")
+    _check_label_type(path, cells)
     if cells.dtype.kind not in "OU":
         return
     for row, label in enumerate(cells.tolist()):
         if isinstance(label, str) and ("\0" in label or not _is_unicode(label)):
             raise DataError(f"{path}: label {row + 1}, {label!r:.50}, is not text of Unicode")
+
+
+def _check_label_type(path: Path, cells: Array) -> None:
+    if cells.dtype.kind == "V":
+        raise DataError(f"{path}: labels of type {cells.dtype}; a number or a text is needed")
 
 
 def _is_unicode(text: str) -> bool:

@@ -182,7 +182,9 @@ def as_labels(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype == object:
         listed = values.tolist()
         plain = {type(value) for value in listed} <= {int, float}
-        values = np.array(listed) if plain else label_text(values)
+        # Integers beyond 64 bits stay what they are as text only.
+        exact = all(-(2**63) <= value < 2**63 for value in listed if isinstance(value, int))
+        values = np.array(listed) if plain and exact else label_text(values)
     if values.dtype.kind == "U":
         with suppress(ValueError, OverflowError):
             numbers = values.astype(np.int64)
@@ -558,7 +560,14 @@ def write_delimited(
         else [f"{value:.{digits}g}" for value in values.tolist()]
         for name, values in columns.items()
     ]
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    # The module quotes the character that ends its lines, and not the other one.
+    returns = labels is not None and any("\r" in cell for cell in map(str, cells[-1]))
+    writer = csv.writer(
+        file,
+        delimiter=delimiter,
+        lineterminator="\n",
+        quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL,
+    )
     writer.writerow(columns)
     writer.writerows(zip(*cells, strict=True))
 
@@ -589,7 +598,7 @@ def _arrow_labels(arrow: Any, labels: npt.NDArray[Any]) -> Any:
     """Give labels as a column; as text if their type, such as complex numbers, has none."""
     try:
         return arrow.array(labels)
-    except (arrow.ArrowException, TypeError, ValueError):
+    except (arrow.ArrowException, TypeError, ValueError, OverflowError):
         return arrow.array([text or None for text in label_text(labels).tolist()])
 
 

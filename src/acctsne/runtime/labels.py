@@ -12,9 +12,16 @@ Array = npt.NDArray[Any]
 def label_array(labels: Any) -> Array:
     """Give labels as an array.
 
-    Lists become objects: NumPy would turn the NaN in ["a", nan] into the text "nan".
+    Lists become objects: NumPy would turn the NaN in ["a", nan] into the text "nan". What is masked
+    is missing.
     """
-    return np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    if isinstance(labels, np.ma.MaskedArray):
+        objects: Array = np.array(labels.data, dtype=object)
+        objects[np.ma.getmaskarray(labels)] = None
+        return objects
+    array = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    # NumPy's text of any length, which few of its functions know.
+    return array.astype(object) if array.dtype.kind == "T" else array
 
 
 def missing_labels(labels: Array) -> npt.NDArray[np.bool_]:
