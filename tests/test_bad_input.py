@@ -55,6 +55,25 @@ class TestNotFinite:
             small(init=init).fit(normal())
 
 
+class TestNotRepresentable:
+    """Values that would be lost, or not fit, on the way to an array of numbers."""
+
+    def test_masked_values(self) -> None:
+        X = np.ma.masked_array(normal(), mask=normal() > 2)
+        fitted = small().fit(X.data)
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3), fitted.transform):
+            with pytest.raises(ValueError, match=r"X has \d+ masked values"):
+                call(X)
+        whole = small().fit_transform(np.ma.masked_array(normal()))
+        np.testing.assert_array_equal(whole, fitted.embedding_)
+
+    def test_integers_beyond_floats(self) -> None:
+        X = np.full((60, 2), 10**400, dtype=object)
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
+            with pytest.raises(ValueError, match="integers beyond"):
+                call(X)
+
+
 class TestShape:
     def test_empty(self) -> None:
         with pytest.raises(ValueError, match=r"0 sample\(s\) .*minimum of 2"):

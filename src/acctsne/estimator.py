@@ -40,7 +40,7 @@ from acctsne.problem import Problem, Samples, check_new_samples, problem_of
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, busy, logger, progress_bar, shown_log
-from acctsne.runtime.rows import computed_dtype
+from acctsne.runtime.rows import check_representable, computed_dtype
 from acctsne.runtime.threads import effective_threads
 from acctsne.stages import BY_ONE_PROCESS, Stages, start
 
@@ -577,6 +577,7 @@ class TSNE(
         """Check samples that are to be placed."""
         X = in_reach(X)
         X = check_sparse(X)
+        check_representable(X, "X")
         with np.errstate(over="ignore", invalid="ignore"):
             new = validate_data(
                 self,

@@ -23,7 +23,13 @@ from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.schedule import check_pair
 from acctsne.runtime.checks import check_layout_dtype, check_n_samples, check_sparse
 from acctsne.runtime.progress import logger
-from acctsne.runtime.rows import STORED_TYPES, check_finite, check_not_bfloat16, with_whole_rows
+from acctsne.runtime.rows import (
+    STORED_TYPES,
+    check_finite,
+    check_not_bfloat16,
+    check_representable,
+    with_whole_rows,
+)
 from acctsne.runtime.threads import effective_threads
 
 
@@ -111,6 +117,7 @@ def problem_of(
         X = check_graph(X)
     X = in_reach(X)
     X = check_sparse(X)
+    check_representable(X, "X")
     check_not_bfloat16(X, "X")
     # Distances and sparse matrices are of those types that scikit-learn takes.
     stays = not issparse(X) and not precomputed

@@ -32,6 +32,7 @@ from acctsne.runtime.rows import (
     STORED_TYPES,
     check_finite,
     check_not_bfloat16,
+    check_representable,
     computed,
     computed_dtype,
     with_whole_rows,
@@ -302,6 +303,7 @@ def _check_count(n_neighbors: Any, most: int, name: str) -> None:
 def check_rows(X: Any, name: str, least: int) -> Any:
     """Check rows of data, which stay where and as they are if they are of a stored type."""
     X = check_sparse(in_reach(X, name), name)
+    check_representable(X, name)
     check_not_bfloat16(X, name)
     checked = check_array(
         X,

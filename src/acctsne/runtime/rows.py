@@ -64,6 +64,22 @@ def check_finite(X: Any, name: str, estimator: str | None = None) -> None:
                 assert_all_finite(computed(X[start : start + BLOCK_ROWS]), **names)
 
 
+def check_representable(X: Any, name: str) -> None:
+    """Refuse what would be lost, or raise an OverflowError, on the way to an array of numbers."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} has {np.ma.count_masked(X)} masked values; every value is needed. Fill them, "
+            "for example by their column's mean: X.filled(X.mean(axis=0))"
+        )
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        try:
+            X.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} has integers beyond 1.8e308, the largest float64") from None
+        except (TypeError, ValueError):
+            return  # scikit-learn says what it is that is no number
+
+
 def check_not_bfloat16(X: Any, name: str) -> None:
     """Refuse bfloat16, which NumPy knows only by name, and its bits in an array of uint16.
 
