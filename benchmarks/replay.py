@@ -52,13 +52,21 @@ class TeamModel:
 
 @dataclass(frozen=True)
 class Memory:
-    """What memory delivers, in bytes a second."""
+    """What memory delivers, in bytes a second, and what need not come from it."""
 
     core: float
     socket: float
+    cache: float = 0.0  # bytes that the last cache of all cores holds
 
     def bandwidth(self, workers: int) -> float:
         return min(workers * self.core, self.socket)
+
+    def missing(self, touched: float) -> float:
+        """Return the part that comes from memory of bytes that are gone through again and again.
+
+        The cache keeps as much of them as it holds.
+        """
+        return max(0.0, 1 - self.cache / touched) if touched else 0.0
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@
 
 A step whose prediction for two threads misses what was measured by more than a tenth has no figures
 for more. What cannot be measured here is assumed, and the table says so: that every further helper
-costs what the first did, and the bandwidth of a socket with many cores.
+costs what the first did, and the bandwidth and the cache of a socket with many cores.
 """
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -45,10 +46,24 @@ MEASURED = (1, 2)
 TOLERANCE = 0.1  # of a prediction for two threads
 
 # The paper's machine: 32 cores of a Xeon Platinum 8375C with 8 channels of DDR4-3200, 204.8 GB/s,
-# of which four fifths are taken to arrive.
+# of which four fifths are taken to arrive, and 54 MB of cache that all cores share.
 SOCKET_BANDWIDTH = 0.8 * 204.8e9
+SOCKET_CACHE = 54e6
 
-GRID_STEP = 0.405  # at the default force_error (native/forces/repulsive_fft.cpp)
+# Of native/forces/repulsive_fft.cpp, at the default force_error: the grid's step, how wide a map is
+# convolved on two grids, and how many nodes wide in blocks.
+GRID_STEP = 0.405
+WIDE_MAP = 48.0
+NODES_IN_BLOCKS = 961
+# Passes over a grid's nodes that its convolution makes. As a whole: lines along x are read and
+# their spectrum is written, which is twice as long where lines are padded by their own length, is
+# read and written along y, and is read again for the potential. In blocks, all that is done in the
+# caches of a core: charges are read twice, and the potential is fetched and written.
+PASSES_PADDED = 10
+PASSES_NEAR = 7
+PASSES_IN_BLOCKS = 5
+
+LOOK_EVERY = 10  # iterations between looks at how wide the map is
 
 COPIED_BYTES = 1 << 28  # far more than caches hold
 COST_LOOPS = 300
@@ -63,7 +78,8 @@ class Sizes:
     features: int
     neighbors: int
     edges: float  # entries of P
-    grid: float  # bytes of the final map's grid, which is the largest
+    grid: float  # bytes of the grid, on average over the iterations
+    convolved: float  # bytes that its convolution moves, likewise
     iterations: int = 0
     by_grid: int = 0  # iterations whose repulsion the grid computes
     by_tree: int = 0
@@ -85,6 +101,13 @@ class Sizes:
         """Bytes of an array with a number for each coordinate."""
         return float(self.points * self.dims * self.real)
 
+    @property
+    def touched(self) -> float:
+        """Bytes that an iteration goes through: P, the arrays of the update, grid or tree."""
+        edges = HALF_EDGE * self.edges
+        by_tree = (NODE + LISTS + CODE) * self.points if self.by_tree > self.by_grid else 0.0
+        return edges + 6 * self.array + 2 * self.grid + by_tree
+
 
 HALF_EDGE = 4  # a column of 16 bits and a value of 16
 EDGE = 8  # of P as it is made
@@ -92,18 +115,21 @@ NODE = 48  # of a tree, which has about as many as points
 CODE = 12  # of Morton, with its point
 LISTS = 90  # of the tree's groups, for each point (docs/tuning.md)
 
-# Bytes that a step of a fit reads and writes, every array once for each pass over it. Caches, which
-# serve some of that, are left out: memory is taken to be busier than it is.
-BYTES: Mapping[str, Callable[[Sizes], float]] = {
+# Bytes that a step of a fit reads and writes, every array once for each pass over it. Of what is
+# done once, all is taken to come from memory.
+BYTES_ONCE: Mapping[str, Callable[[Sizes], float]] = {
     "neighbours": lambda s: 4.0 * s.points * s.features,
     "BSP": lambda s: 2.0 * s.points * s.neighbors * s.real,
     "symmetrisation": lambda s: EDGE * (6.0 * s.points * s.neighbors + 2.0 * s.edges),
     "edges": lambda s: 4 * s.array,
     "relabelling": lambda s: 4 * (3 * HALF_EDGE * s.edges + 10 * s.array),
+}
+# Of what every iteration does, the part that caches do not hold.
+BYTES_OF_ITERATIONS: Mapping[str, Callable[[Sizes], float]] = {
     "attractive": lambda s: s.iterations * (HALF_EDGE * s.edges + 2 * s.array),
     "repulsive": lambda s: s.by_tree * (2 * s.array + (NODE + 2 * LISTS) * s.points),
     "repulsive: spread": lambda s: s.by_grid * (2 * s.array + 24 * s.points + 3 * s.grid),
-    "repulsive: transform": lambda s: s.by_grid * 10 * s.grid,
+    "repulsive: transform": lambda s: s.by_grid * s.convolved,
     "repulsive: gather": lambda s: s.by_grid * (2 * s.array + s.grid),
     "update": lambda s: s.iterations * 9 * s.array,
     "tree building": lambda s: s.by_tree * (2 * s.array + (6 * CODE + 3 * NODE) * s.points),
@@ -147,6 +173,14 @@ def measure_bandwidth(threads: int) -> float:
     return 2 * COPIED_BYTES * threads / min(seconds[1:])
 
 
+def shared_cache() -> float:
+    """Return the bytes of the last cache here, 0 if the system does not say."""
+    try:
+        return float(max(0, os.sysconf("SC_LEVEL3_CACHE_SIZE")))
+    except (ValueError, OSError):
+        return 0.0
+
+
 def record(body: Callable[[], object]) -> Recording:
     return Recording(**_core.record_loops(body))
 
@@ -162,8 +196,8 @@ class Model:
     @classmethod
     def measured(cls) -> "Model":
         alone, together = map(measure_bandwidth, MEASURED)
-        there = Memory(alone, max(together, SOCKET_BANDWIDTH))
-        return cls(measure_team(), Memory(alone, together), there)
+        there = Memory(alone, max(together, SOCKET_BANDWIDTH), SOCKET_CACHE)
+        return cls(measure_team(), Memory(alone, together, shared_cache()), there)
 
     def memory_for(self, workers: int) -> Memory:
         return self.here if workers in MEASURED else self.there
@@ -192,21 +226,25 @@ class Runs:
             }
         return cls(alone[len(alone) // 2], seconds)
 
-    def moved(self, sizes: Sizes) -> dict[str, float]:
-        return {step: in_bytes(sizes.of(self.recorded)) for step, in_bytes in BYTES.items()}
+    def moved(self, sizes: Sizes, memory: Memory) -> dict[str, float]:
+        """Bytes by step that come from memory or go there."""
+        sizes = sizes.of(self.recorded)
+        missing = memory.missing(sizes.touched)
+        again = {step: missing * count(sizes) for step, count in BYTES_OF_ITERATIONS.items()}
+        return {step: count(sizes) for step, count in BYTES_ONCE.items()} | again
 
     def predicted(self, model: "Model", sizes: Sizes) -> dict[str, dict[str, float]]:
-        moved = self.moved(sizes)
-        return {
-            str(workers): replay(
-                self.recorded, workers, model.team, moved, model.memory_for(workers)
-            )
-            for workers in WORKERS
-        }
+        found = {}
+        for workers in WORKERS:
+            memory = model.memory_for(workers)
+            moved = self.moved(sizes, memory)
+            found[str(workers)] = replay(self.recorded, workers, model.team, moved, memory)
+        return found
 
     def limits(self, model: "Model", sizes: Sizes) -> dict[str, dict[str, float]]:
         """Seconds by what would save them on as many cores as the paper's, then by step."""
-        by_step = limits(self.recorded, PAPER_CORES, model.team, self.moved(sizes), model.there)
+        moved = self.moved(sizes, model.there)
+        by_step = limits(self.recorded, PAPER_CORES, model.team, moved, model.there)
         causes = next(iter(by_step.values()))
         return {cause: {step: saved[cause] for step, saved in by_step.items()} for cause in causes}
 
@@ -309,7 +347,7 @@ def predict(
     print("a fit on one thread, recorded, and on two", file=sys.stderr)
     fits = Runs.of(fit, args.repeats)
     affinities = Affinities.from_data(X, perplexity=args.perplexity, n_jobs=2)
-    sizes = sizes_of(X, affinities, found["layout"])
+    sizes = sizes_of(X, affinities, widths_of(X, args))
 
     def climb(threads: int) -> None:
         embedding = Embedding(affinities, found["layout"], method="barnes_hut", n_jobs=threads)
@@ -339,19 +377,40 @@ def tree_steps(steps: Mapping[str, T]) -> dict[str, T]:
     }
 
 
+def widths_of(X: npt.NDArray[np.float32], args: argparse.Namespace) -> list[npt.NDArray[Any]]:
+    """Fit once more, and return the sides of the map now and then on its way."""
+    widths: list[npt.NDArray[Any]] = []
+
+    def look(iteration: int, kl: float, layout: npt.NDArray[Any]) -> None:
+        widths.append(np.ptp(layout, axis=0).astype(np.float64))
+
+    tsne = TSNE(perplexity=args.perplexity, random_state=args.seed, n_jobs=2)
+    tsne.set_params(callback=look, callback_every=LOOK_EVERY).fit(X)
+    return widths
+
+
 def sizes_of(
-    X: npt.NDArray[np.float32],
-    affinities: Affinities,
-    layout: npt.NDArray[np.float32],
+    X: npt.NDArray[np.float32], affinities: Affinities, widths: list[npt.NDArray[Any]]
 ) -> Sizes:
-    nodes = float(np.prod(np.ptp(layout, axis=0) / GRID_STEP + 4))
+    grids = [number_of_nodes(width) for width in widths]
     return Sizes(
         points=len(X),
         features=X.shape[1],
         neighbors=affinities.n_neighbors or 0,
         edges=len(affinities.columns),
-        grid=4 * nodes,
+        grid=float(np.mean([4 * nodes for nodes, _ in grids])),
+        convolved=float(np.mean([4 * nodes * passes for nodes, passes in grids])),
     )
+
+
+def number_of_nodes(width: npt.NDArray[Any]) -> tuple[float, int]:
+    """Return the nodes of the grid of a map with these sides, and the passes over them."""
+    sides = width / GRID_STEP + 4
+    if sides.min() >= NODES_IN_BLOCKS:
+        passes = PASSES_IN_BLOCKS
+    else:
+        passes = PASSES_NEAR if width.min() > WIDE_MAP else PASSES_PADDED
+    return float(np.prod(sides)), passes
 
 
 def write_entry(path: Path, entry: Mapping[str, Any]) -> None:
@@ -392,7 +451,8 @@ def markdown(entry: Mapping[str, Any]) -> str:
         f"a core moves {memory['core'] / 1e9:.1f} GB/s.",
         "Assumed: every further helper adds a cache line's way at both ends of a loop, and "
         f"{1e6 * team['wake_call']:.2g} us if it sleeps; {memory['socket'] / 1e9:.0f} GB/s for all "
-        "cores together; cores as fast as here.",
+        f"cores together, beyond what {memory['cache'] / 1e6:.0f} MB of cache hold of what an "
+        "iteration goes through; cores as fast as here.",
     ]
     return "\n\n".join(notes)
 

@@ -243,10 +243,11 @@ def test_records_of_another_environment_are_told() -> None:
         return module.Record(key, "ok", {}, {"commit": commit}, "", "2026-01-01T00:00", busy)
 
     told = page.environment(Kept(record(n, "abc", 0.0) for *_, n in entries))
-    assert "Measured with" not in told
+    assert "another commit" not in told
     assert "not to be trusted" not in told
     told = page.environment(Kept([record(0, "abc", 0), record(1, "abc", 0), record(2, "def", 1)]))
-    assert "**Measured with another commit than abc:** fit of acctsne on digits" in told
+    assert "**With another commit than abc, 1 of 3 records:** 1 of acctsne (digits)." in told
+    assert "abc, and 1 more |" in told
     assert "during 1 fits, whose times are not to be trusted" in told
 
 
@@ -360,7 +361,7 @@ def test_predictions_tell_what_they_rest_on(tmp_path: Path) -> None:
     }
     (tmp_path / "scaling-prediction.json").write_text(json.dumps([entry]))
     text = "\n".join(scaling.predicted(store))
-    assert "some data (2026-01-02, commit abc1234)" in text
+    assert "**some data** (2026-01-02, commit abc1234)" in text
     (line,) = (line for line in text.splitlines() if line.startswith("| attractive"))
     assert [cell.strip() for cell in line.split("|")[-4:-1]] == ["30.0", "-", "28.7"]
     assert "take 10.0% of its seconds on one thread: update." in text

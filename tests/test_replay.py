@@ -144,6 +144,13 @@ def test_memory_is_a_ceiling_of_loops() -> None:
         assert seconds["fast"] == pytest.approx(1 + 64 / workers)
 
 
+def test_what_a_cache_holds_does_not_come_from_memory() -> None:
+    memory = Memory(core=1e9, socket=8e9, cache=30e6)
+    assert memory.missing(120e6) == 0.75
+    assert memory.missing(20e6) == memory.missing(0.0) == 0
+    assert Memory(core=1e9, socket=8e9).missing(1.0) == 1
+
+
 def test_what_limits_a_step() -> None:
     even = [1.0] * 64
     recorded = recording(

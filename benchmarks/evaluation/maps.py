@@ -9,7 +9,7 @@ import numpy as np
 from evaluation.accuracy import wanted as judged
 from evaluation.cells import NOT_YET, groups
 from evaluation.contest import judgements
-from evaluation.plan import FULL, Data, Plan
+from evaluation.plan import FULL, Plan
 from evaluation.records import Key, Store
 from evaluation.table import Figure, Table
 from evaluation.thumbnail import unpacked
@@ -64,14 +64,15 @@ def caption(store: Store, key: Key) -> str:
 
 
 def text(store: Store, plan: Plan) -> str:
-    def told(data: Data) -> str:
-        there = [key.entry.title for key in panels(store, plan, data.name)]
-        return f"{data.title}: {', '.join(there) or NOT_YET}."
-
+    shown: dict[tuple[str, ...], list[str]] = {}  # data sets by the packages that they have maps of
+    for data in plan.mapped:
+        there = tuple(key.entry.title for key in panels(store, plan, data.name))
+        shown.setdefault(there, []).append(data.title)
+    told = [f"{', '.join(data)}: {'; '.join(there) or NOT_YET}." for there, data in shown.items()]
     return (
         "As in the paper's supplement: the same data by all packages, the same 4000 points of each "
         "map, coloured by label, with the seconds of the whole fit and the exact KL divergence.\n\n"
-        + " ".join(map(told, plan.mapped))
+        + "\n\n".join(told)
     )
 
 

@@ -5,14 +5,13 @@ from pathlib import Path
 
 from common import TOLERATED_DISTURBANCE, pyplot, table
 from contestants import CONTESTANTS
-from evaluation.cells import NOT_YET, PRINTED, absent, counted
+from evaluation.cells import NOT_YET, PRINTED, absent
 from evaluation.plan import Plan
 from evaluation.records import Record, Store
 from evaluation.registry import TABLES
 from evaluation.summaries import REGIONS, with_regions
 
 IMAGES = Path("images") / "paper"  # from the page's folder
-MOST_NAMED = 12  # records that are named one by one
 
 INTRODUCTION = (
     f"""# The paper's evaluation, made again
@@ -84,8 +83,8 @@ def environment(store: Store) -> str:
     for name in names:
         counts = Counter(r.environment[name] for r in records if name in r.environment)
         usual = counts.most_common(1)[0][0]
-        shown = [f"{value} ({n} records)" for value, n in counts.most_common()]
-        lines.append([name, usual if len(counts) == 1 else "; ".join(shown)])
+        more = len(counts) - 1
+        lines.append([name, f"{usual}, and {more} more" if more else usual])
         if len(counts) > 1:
             others = [r for r in records if r.environment.get(name, usual) != usual]
             odd[f"another {name} than {usual}"] = others
@@ -93,7 +92,10 @@ def environment(store: Store) -> str:
     span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
     parts = [table(["", "value"], lines), f"{len(records)} records, of {span}."]
     for what, others in odd.items():
-        parts.append(f"**Measured with {what}:** {_named(others)}. `--again` measures them anew.")
+        parts.append(
+            f"**With {what}, {len(others)} of {len(records)} records:** {_named(others)}. "
+            "`--again` measures them anew."
+        )
     busy = [
         record
         for record in records
@@ -116,10 +118,10 @@ def environment(store: Store) -> str:
 
 
 def _named(records: list[Record]) -> str:
-    names = [
-        f"{record.key.kind} of {record.key.entry.title} on {record.key.dataset}, "
-        f"{record.key.rows:,} rows, {counted(record.key.threads)}, number {record.key.repeat + 1}"
-        for record in records[:MOST_NAMED]
-    ]
-    more = len(records) - len(names)
-    return "; ".join(names) + (f"; and {more} more" if more else "")
+    """Name records by contestant, and the data that each was given."""
+    found: dict[str, Counter[str]] = {}
+    for record in records:
+        found.setdefault(record.key.entry.title, Counter())[record.key.dataset] += 1
+    return "; ".join(
+        f"{data.total()} of {title} ({', '.join(data)})" for title, data in found.items()
+    )

@@ -145,8 +145,17 @@ def predictions(store: Store) -> list[Predicted]:
 
 def predicted(store: Store) -> list[str]:
     """Tell what is predicted for more cores, of steps whose prediction holds for those at hand."""
-    parts = []
-    for each in predictions(store):
+    found = predictions(store)
+    if not found:
+        return [f"Predicted for more cores: {NOT_YET} (`benchmarks/simulate.py`)."]
+    parts = [
+        "**Predicted** for more cores by `benchmarks/simulate.py`: times faster than on one "
+        "thread, by a replay of chunk times recorded on one thread with the native loop's "
+        "scheduling rule and measured costs of waking, waiting and memory. A step whose prediction "
+        f"misses what was measured here by more than {TOLERATED:.0%} has no figures. The paper's "
+        "are measured, of its own method."
+    ]
+    for each in found:
         lines = []
         for step in each.steps:
             speedups = [step.speedup(cores) if step.holds else None for cores in SHOWN_CORES]
@@ -155,17 +164,11 @@ def predicted(store: Store) -> list[str]:
             lines.append(
                 [step.step, miss, *(number(speedup, ".1f") for speedup in speedups), paper]
             )
-        parts.append(
-            f"**Predicted**, {each.data} ({each.made}): times faster than on one thread, by a "
-            "replay of chunk times recorded on one thread with the native loop's scheduling rule "
-            "and measured costs of waking, waiting and memory. A step whose prediction misses what "
-            f"was measured here by more than {TOLERATED:.0%} has no figures. The paper's are "
-            "measured, of its own method."
-        )
+        parts.append(f"**{each.data}** ({each.made}):")
         header = ["step", "against measured", *(f"{cores} cores" for cores in SHOWN_CORES)]
         parts.append(table([*header, f"paper, {PAPER_CORES} cores"], lines))
         parts += remarks(each)
-    return parts or [f"Predicted for more cores: {NOT_YET} (`benchmarks/simulate.py`)."]
+    return parts
 
 
 def remarks(predicted: Predicted) -> list[str]:
@@ -187,8 +190,14 @@ def remarks(predicted: Predicted) -> list[str]:
     short = [limit(step, predicted.steps) for step in predicted.steps if step.short]
     if short:
         parts.append(
-            f"Below the paper's on {PAPER_CORES} cores, and what limits them most by the replay: "
-            f"{'; '.join(short)}."
+            "\n".join(
+                [
+                    f"Below the paper's on {PAPER_CORES} cores, and what limits them most by the "
+                    "replay:",
+                    "",
+                    *(f"- {told}." for told in short),
+                ]
+            )
         )
     return parts
 
