@@ -230,6 +230,20 @@ def test_a_contestant_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert " failed |" in page
 
 
+def test_what_is_not_here_leaves_what_was_measured_elsewhere(tmp_path: Path) -> None:
+    module: Any = import_module("evaluation.records")
+    store = module.Store(tmp_path / "records")
+    plan = import_module("evaluation.plan")
+    key = plan.QUICK.fit(plan.QUICK.datasets[0], plan.MULTICORE)
+    figures = {"seconds": 7.25, "iterations": 260}
+    store.write(module.Record(key, "ok", figures, {"cpu": "another"}, "", "2026-01-01T00:00"))
+    ask = ("--only", "end-to-end", "--datasets", "digits", "--contestants", "multicoretsne")
+    page = paper(tmp_path, *ask, "--again")
+    (record,) = records(tmp_path).values()
+    assert record["status"] == "ok"
+    assert "7.25" in page
+
+
 def test_records_of_another_environment_are_told() -> None:
     module: Any = import_module("evaluation.records")
     page: Any = import_module("evaluation.page")

@@ -31,6 +31,7 @@ MODULES = {
     "map": "evaluation.thumbnail",
     "descent": "evaluation.descent",
 }
+UNAVAILABLE = ("not installed", "no data")  # here: nothing that was measured
 PATIENCE = 1.5  # times the longest fit, after which one is given up
 
 Wanted = Callable[[Store, Plan], list[Key]]
@@ -89,13 +90,19 @@ class Runner:
                     here = expected([key])
                     what = f"{name.split()[-1]}: {described(key)}"
                     bar.set_description_str(f"{what}, about {here:.0f} s")
-                    self.store.write(self.measure(key, name))
+                    self._keep(self.measure(key, name))
                     made.add(key)
                     spent += here
                     bar.update(here)
                     if at_most is not None and len(made) >= at_most:
                         return made
         return made
+
+    def _keep(self, record: Record) -> None:
+        """Write a record, unless it would take the place of one that can only be made elsewhere."""
+        earlier = self.store.get(record.key)
+        if record.status not in UNAVAILABLE or earlier is None or not earlier.ok:
+            self.store.write(record)
 
     def alternate(self, options: str, wanted: Wanted) -> None:
         """Make fits in turn, and let their records take the place of all earlier ones."""
