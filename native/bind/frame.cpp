@@ -19,6 +19,15 @@ auto with_data(const DataRows& X, Body&& body) {
   return is_double(X) ? body.template operator()<double>() : body.template operator()<float>();
 }
 
+bool finite(const DataRows& X, int threads) {
+  return with_data(X, [&]<typename Data>() {
+    const PointSet<Data> rows = rows_of_data<Data>(X);
+    bool all = false;
+    run_native(threads, [&](ThreadTeam& team) { all = all_finite(rows, team); });
+    return all;
+  });
+}
+
 FrameRequest frame_request(Size samples, Size neighbors, std::optional<Size> axes) {
   require(samples >= 1 && neighbors >= 0, "no samples");
   require(!axes || *axes >= 1, "a frame without axes");
@@ -136,6 +145,7 @@ Output<double> sparse_components(const SparseData& X, Size components, int threa
 void bind_frame(nb::module_& m) {
   m.attr("APPROXIMATE_AXES") = kApproximateAxes;
   m.attr("FEW_FEATURES") = kFewFeatures;
+  m.def("all_finite", &finite, "X"_a.noconvert(), "threads"_a);
   m.def("find_frame", &find, "X"_a.noconvert(), "n_neighbors"_a, "n_axes"_a.none(), "threads"_a);
   m.def(
       "sampled_rows",

@@ -56,7 +56,9 @@ void KernelSpectrum<Real>::prepare(KernelPart part, const Size (&lengths)[2], do
   step_ = step;
   scratch_size_ = 0;
   for (int axis = 0; axis < 2; ++axis) {
-    tables_[axis] = std::make_unique<FftTables<Real>>(lengths[axis]);
+    if (tables_[axis] == nullptr || tables_[axis]->length() != lengths[axis]) {
+      tables_[axis] = std::make_unique<FftTables<Real>>(lengths[axis]);
+    }
     scratch_size_ = std::max(scratch_size_, at(tables_[axis]->scratch_size(lanes<Real>())));
   }
   slabs_ = chunk_count(lengths[0] / 2 + 1, lanes<Real>());
@@ -132,8 +134,15 @@ void KernelSpectrum<Real>::compute(ThreadTeam& team) {
     return std::unique_ptr<double[]>(new double[static_cast<std::size_t>(count)]);
   };
   const std::unique_ptr<double[]> by_x = room((half[0] + 1) * stride_y);
+  // What the last loop takes of each x.
+  const std::unique_ptr<double[]> cosines_x = room(4 * (half[0] + 1));
+  const std::unique_ptr<double[]> splines_x = room(half[0] + 1);
   parallel_for(team, half[0] + 1, kColumnsPerChunk, [&](Size begin, Size end) {
     for (Size x = begin; x < end; ++x) {
+      splines_x[at(x)] = spline_spectrum(x, half[0]);
+      for (int m = 0; m < 4; ++m) {
+        cosines_x[at(4 * x + m)] = cosine(m, x, half[0]);
+      }
       double* line = by_x.get() + x * stride_y;
       for (Size y = 0; y <= half[1]; ++y) {
         const double r2 = step_ * step_ * static_cast<double>(x * x + y * y);
@@ -181,14 +190,6 @@ void KernelSpectrum<Real>::compute(ThreadTeam& team) {
   };
   std::vector<NearNodes> partials;
   const double points = 4.0 * static_cast<double>(half[0]) * static_cast<double>(half[1]);
-  std::vector<double> cosines_x(static_cast<std::size_t>(4 * (half[0] + 1)));
-  std::vector<double> splines_x(static_cast<std::size_t>(half[0] + 1));
-  for (Size x = 0; x <= half[0]; ++x) {
-    splines_x[static_cast<std::size_t>(x)] = spline_spectrum(x, half[0]);
-    for (int m = 0; m < 4; ++m) {
-      cosines_x[static_cast<std::size_t>(4 * x + m)] = cosine(m, x, half[0]);
-    }
-  }
   const NearNodes near =
       parallel_sum(team, half[1] + 1, kColumnsPerChunk, partials, [&](Size begin, Size end) {
         NearNodes sum;

@@ -24,7 +24,7 @@ std::optional<ByteRows> ByteRows::of(const PointSet<Data>& points, const Cells& 
       points.features > kMostFeatures) {
     return std::nullopt;
   }
-  ByteRows bytes(points.rows, chunk_count(points.features, kPadding) * kPadding);
+  ByteRows bytes(points.rows, chunk_count(points.features, kPadding) * kPadding, team.size());
   const auto to_bytes = kernels().distances.of<Data>().to_bytes;
   std::atomic<bool> all{true};
   team.for_chunks(cells.count(), [&](Size cell, int) {

@@ -2,10 +2,10 @@
 // distances are sums of whole numbers, and they take a quarter of the memory of floats to fetch.
 #pragma once
 
+#include "acctsne/large_array.hpp"
 #include "neighbors/cells.hpp"
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 namespace acctsne {
@@ -23,11 +23,12 @@ public:
   const std::uint8_t* row(Size place) const { return values_.get() + place * length_; }
 
 private:
-  ByteRows(Size rows, Size length)
-      : length_(length), values_(new std::uint8_t[static_cast<std::size_t>(rows * length)]) {}
+  ByteRows(Size rows, Size length, int threads)
+      : length_(length),
+        values_(make_large_array<std::uint8_t>(static_cast<std::size_t>(rows * length), threads)) {}
 
   Size length_;
-  std::unique_ptr<std::uint8_t[]> values_;
+  LargeArray<std::uint8_t> values_;
 };
 
 } // namespace acctsne

@@ -71,7 +71,8 @@ CellSearch<Data>::CellSearch(const SearchedPoints<Data>& points,
       among_themselves_(&points == &queries), go_on_(go_on),
       rounding_(rounding_of_distances(points.rows.points.features)),
       // Lists that go on have begun.
-      seeds_(go_on ? 0 : query_cells_.count(), go_on ? 0 : cells_.count(), panels_.width()),
+      seeds_(go_on ? 0 : query_cells_.count(), go_on ? 0 : cells_.count(), panels_.width(),
+             team.size()),
       pairs_(among_themselves_ ? cells_.count() : 0),
       counted_(static_cast<std::size_t>(query_cells_.count())),
       scratch_(static_cast<std::size_t>(team.size())) {}

@@ -1,9 +1,11 @@
 // Rows of the data less their mean, and products with them.
 #include "neighbors/centred_rows.hpp"
 
+#include "acctsne/large_array.hpp"
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -73,35 +75,38 @@ template <typename Number, typename Body>
 Numbers sum_of_blocks(Size rows, Size block_rows, Size length, Communicator& processes,
                       ThreadTeam& team, const Body& body) {
   Numbers total(at(length), 0.0);
-  std::vector<Number> partials;
+  const Size blocks = chunk_count(rows, block_rows);
+  const Size kept = std::max<Size>(team.size(), kSumBytes / (length * Size{sizeof(Number)} + 1));
+  // Several processes all compute at once, and then wait for those before them.
+  const Size at_once = processes.size() > 1 ? blocks : std::min(kept, blocks);
+  const LargeArray<Number> partials = make_large_array<Number>(at(at_once * length), team.size());
   const auto compute = [&](Size first, Size count) {
-    partials.assign(at(count * length), Number(0));
     team.for_chunks(count, [&](Size i, int worker) {
       const Size begin = (first + i) * block_rows;
-      body(begin, std::min(begin + block_rows, rows), worker, partials.data() + i * length);
+      Number* partial = partials.get() + i * length;
+      std::fill_n(partial, length, Number(0));
+      body(begin, std::min(begin + block_rows, rows), worker, partial);
     });
   };
-  const auto add = [&](std::span<double> sums) {
+  const auto add = [&](Size count, std::span<double> sums) {
     parallel_for(team, length, kAddedNumbers, [&](Size begin, Size end) {
-      for (const Number* partial = partials.data(); partial < partials.data() + partials.size();
-           partial += length) {
+      for (Size block = 0; block < count; ++block) {
+        const Number* partial = partials.get() + block * length;
         for (Size i = begin; i < end; ++i) {
           sums[at(i)] += static_cast<double>(partial[i]);
         }
       }
     });
   };
-  const Size blocks = chunk_count(rows, block_rows);
   if (processes.size() > 1) {
-    // All compute at once, and then wait for those before them.
     compute(0, blocks);
-    add_in_order(processes, total, add);
+    add_in_order(processes, total, [&](std::span<double> sums) { add(blocks, sums); });
     return total;
   }
-  const Size kept = std::max<Size>(team.size(), kSumBytes / (length * Size{sizeof(Number)} + 1));
-  for (Size first = 0; first < blocks; first += kept) {
-    compute(first, std::min(kept, blocks - first));
-    add(total);
+  for (Size first = 0; first < blocks; first += at_once) {
+    const Size count = std::min(at_once, blocks - first);
+    compute(first, count);
+    add(count, total);
   }
   return total;
 }
@@ -459,6 +464,25 @@ double largest_size(const PointSet<Data>& rows, ThreadTeam& team) {
 }
 
 template <typename Data>
+bool all_finite(const PointSet<Data>& rows, ThreadTeam& team) {
+  const LinearKernels<Data>& linear = kernels().linear.of<Data>();
+  std::vector<std::vector<Data>> scratch(at(team.size()));
+  std::atomic<bool> all{true};
+  team.for_chunks(chunk_count(rows.rows, kChunkRows), [&](Size chunk, int worker) {
+    const Size end = std::min((chunk + 1) * kChunkRows, rows.rows);
+    for (Size id = chunk * kChunkRows; id < end && all.load(std::memory_order_relaxed); ++id) {
+      const Data* row = rows.row(static_cast<PointId>(id), scratch[at(worker)]);
+      // A sum of squares is quick, but squares of finite numbers may be infinite.
+      if (!std::isfinite(linear.dot(row, row, rows.features)) &&
+          !std::all_of(row, row + rows.features, [](Data x) { return std::isfinite(x); })) {
+        all.store(false, std::memory_order_relaxed);
+      }
+    }
+  });
+  return all;
+}
+
+template <typename Data>
 PointSet<Data> some_rows(PointSet<Data> rows, Size stop, Size step) {
   if (rows.layout.packed) {
     rows.layout.packed = false;
@@ -526,6 +550,7 @@ std::unique_ptr<CentredRows> centred_sample(const PointSet<Data>& sample, Origin
 #define ACCTSNE_CENTRED_ROWS_OF(Data)                                                              \
   template double power_of_two_scale<Data>(double);                                                \
   template double largest_size(const PointSet<Data>&, ThreadTeam&);                                \
+  template bool all_finite(const PointSet<Data>&, ThreadTeam&);                                    \
   template PointSet<Data> some_rows(PointSet<Data>, Size, Size);                                   \
   template void place_rows(const PointSet<Data>&, const Origin&, const MatrixView<float>*, float*, \
                            double*, ThreadTeam&);                                                  \

@@ -31,6 +31,10 @@ double power_of_two_scale(double largest);
 template <typename Data>
 double largest_size(const PointSet<Data>& rows, ThreadTeam& team);
 
+// Whether none of their numbers is infinite or no number; halves are taken for finite.
+template <typename Data>
+bool all_finite(const PointSet<Data>& rows, ThreadTeam& team);
+
 // Every `step`-th row of the first `stop`.
 template <typename Data>
 PointSet<Data> some_rows(PointSet<Data> rows, Size stop, Size step);

@@ -25,7 +25,8 @@ FilterPanels::FilterPanels(const Cells& cells, const Projection& projection, Thr
       // Each coordinate is off by half a unit at most, so a product of points by no more than
       // sqrt(dims) / 2 units times the other's norm, for both.
       slack_(cells.slack() + 1.01 * std::sqrt(static_cast<double>(dims_)) / kUnits),
-      values_(new std::int16_t[static_cast<std::size_t>(cells.count() * kCellPoints * dims_)]),
+      values_(make_large_array<std::int16_t>(
+          static_cast<std::size_t>(cells.count() * kCellPoints * dims_), team.size())),
       units_(static_cast<std::size_t>(cells.count() * kCellPoints), 0.0f),
       // Infinite where there is no point, which keeps it out of every result.
       norms_(units_.size(), std::numeric_limits<float>::infinity()),

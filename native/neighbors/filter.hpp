@@ -2,10 +2,10 @@
 // the tile kernel: half the bytes of floats, and twice the products in an instruction.
 #pragma once
 
+#include "acctsne/large_array.hpp"
 #include "kernels/search.hpp"
 #include "neighbors/cells.hpp"
 
-#include <memory>
 #include <vector>
 
 namespace acctsne {
@@ -32,7 +32,7 @@ private:
   Size width_;
   TileStages stages_;
   double slack_;
-  std::unique_ptr<std::int16_t[]> values_;
+  LargeArray<std::int16_t> values_;
   std::vector<float> units_;
   std::vector<float> norms_; // squared, lowered by the slack, so that bounds built from them hold
   std::vector<float> residuals_;

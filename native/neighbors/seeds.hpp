@@ -1,6 +1,7 @@
 // Which points the lists of the exact search have begun with, lest they be offered again.
 #pragma once
 
+#include "acctsne/large_array.hpp"
 #include "neighbors/cells.hpp"
 
 #include <algorithm>
@@ -14,10 +15,11 @@ inline constexpr Size kSeedCells = 6;
 
 class Seeds {
 public:
-  Seeds(Size query_cells, Size cells, Size panel_points)
+  Seeds(Size query_cells, Size cells, Size panel_points, int threads)
       : cells_(std::min(kSeedCells, cells)), panel_points_(panel_points),
         chosen_(static_cast<std::size_t>(query_cells * cells_)),
-        bits_(static_cast<std::size_t>(query_cells * cells_ * words())) {}
+        bits_(make_large_array<std::uint64_t>(
+            static_cast<std::size_t>(query_cells * cells_ * words()), threads)) {}
 
   // Chosen for each cell of queries.
   Size cells() const { return cells_; }
@@ -26,8 +28,8 @@ public:
   }
 
   // A bit for each point of a panel, a word for each query; kCellPoints words for each panel of the
-  // chosen cells, one after the other.
-  std::uint64_t* bits(Size cell) { return bits_.data() + cell * cells_ * words(); }
+  // chosen cells, one after the other. Undefined until they are written.
+  std::uint64_t* bits(Size cell) { return bits_.get() + cell * cells_ * words(); }
 
   // What the queries of one cell began with in another.
   class Known {
@@ -49,7 +51,7 @@ public:
     const Size* chosen = chosen_.data() + cell * cells_;
     const Size at = std::find(chosen, chosen + cells_, visited) - chosen;
     if (at < cells_) {
-      known.bits_ = bits_.data() + (cell * cells_ + at) * words();
+      known.bits_ = bits_.get() + (cell * cells_ + at) * words();
       known.panel_points_ = panel_points_;
     }
     return known;
@@ -61,7 +63,7 @@ private:
   Size cells_;
   Size panel_points_;
   std::vector<Size> chosen_;
-  std::vector<std::uint64_t> bits_;
+  LargeArray<std::uint64_t> bits_;
 };
 
 } // namespace acctsne

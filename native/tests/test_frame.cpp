@@ -9,7 +9,9 @@
 #include "processes.hpp"
 #include "projection.hpp"
 
+#include <limits>
 #include <mutex>
+#include <utility>
 
 using namespace acctsne;
 
@@ -196,6 +198,33 @@ TEST(sums_over_every_few_rows) {
   check_all_near(products, expected, 1e-11 * largest_of(expected));
   centred_rows(csr.view(), features, team)->covariance_times(axes, 7, products.data());
   check_all_near(products, expected, 1e-11 * largest_of(expected));
+}
+
+TEST(numbers_that_are_not_finite_are_found) {
+  const auto check = []<typename Data>() {
+    constexpr Size kRows = 600;
+    constexpr Size kFeatures = 37;
+    const Data largest = std::numeric_limits<Data>::max(); // whose square is not finite
+    std::vector<Data> data = normal_data<Data>(kRows, kFeatures);
+    data[40] = largest;
+    data.back() = -largest;
+    for (const int threads : {1, 2, 3, 8}) {
+      ThreadTeam team(threads);
+      const PointSet<Data> rows{data.data(), kRows, kFeatures, {}};
+      CHECK(all_finite(rows, team));
+      for (const std::size_t place : {std::size_t{0}, std::size_t{12345}, data.size() - 1}) {
+        for (const Data wrong :
+             {std::numeric_limits<Data>::quiet_NaN(), std::numeric_limits<Data>::infinity(),
+              -std::numeric_limits<Data>::infinity()}) {
+          const Data before = std::exchange(data[place], wrong);
+          CHECK(!all_finite(rows, team));
+          data[place] = before;
+        }
+      }
+    }
+  };
+  check.operator()<float>();
+  check.operator()<double>();
 }
 
 TEST(rows_are_placed_on_axes_however_they_are_stored) {

@@ -129,7 +129,7 @@ def problem_of(
         dtype=STORED_TYPES if stays else STORED_TYPES[:2],
         order=None if stays else "C",
     )
-    check_finite(X, "X", caller)
+    check_finite(X, "X", caller, effective_threads(parameters["n_jobs"]))
     return problem_of_data(parameters, with_whole_rows(X), fixed)
 
 
