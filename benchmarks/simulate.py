@@ -11,7 +11,6 @@ costs what the first did, and the bandwidth and the cache of a socket with many 
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -65,6 +64,7 @@ PASSES_IN_BLOCKS = 5
 
 LOOK_EVERY = 10  # iterations between looks at how wide the map is
 
+LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")  # where Linux tells it
 COPIED_BYTES = 1 << 28  # far more than caches hold
 COST_LOOPS = 300
 MORE_HELPERS = 8  # than there are cores: what waking them takes is the owner's time
@@ -176,8 +176,9 @@ def measure_bandwidth(threads: int) -> float:
 def shared_cache() -> float:
     """Return the bytes of the last cache here, 0 if the system does not say."""
     try:
-        return float(max(0, os.sysconf("SC_LEVEL3_CACHE_SIZE")))
-    except (ValueError, OSError):
+        kilobytes = LAST_CACHE.read_text().strip().removesuffix("K")
+        return 1024.0 * int(kilobytes)
+    except (OSError, ValueError):
         return 0.0
 
 
