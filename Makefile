@@ -19,7 +19,7 @@ BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/acctsne/__init__.py)
 
 .PHONY: demo test docs native-test python-test lint types stub format sanitizers asan asan-python tsan clang arm64 arm64-python tidy coverage \
-  check-all benchmark-smoke fuzz fuzz-native soak test-versions sdist-test wheel wheel-test \
+  check-all benchmark-smoke fuzz fuzz-native soak test-versions free-threaded sdist-test wheel wheel-test \
   lint-workflows clean help
 
 help:
@@ -173,6 +173,18 @@ test-versions:
 	$(PYTHON) -m venv build/newest && build/newest/bin/python -m pip install --quiet --upgrade $(NEWEST) . 'pytest>=8'
 	build/oldest/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
 	build/newest/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
+
+# Without Python's lock. Needs a free-threaded Python: make free-threaded PYTHON=python3.14t.
+UNLOCKED_TESTS := $(addprefix tests/test_,$(addsuffix .py,minimal affinities approximate determinism embedding \
+  neighbors threads))
+free-threaded:
+	$(PYTHON) -c 'import sysconfig; assert sysconfig.get_config_var("Py_GIL_DISABLED"), "PYTHON is not free-threaded"'
+	rm -rf build/free-threaded && $(PYTHON) -m venv build/free-threaded
+	build/free-threaded/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	build/free-threaded/bin/python -m pip install --quiet --prefer-binary --group build --group wheel-test
+	PATH=$(CURDIR)/build/free-threaded/bin:$(PATH) build/free-threaded/bin/python -m pip install --quiet \
+	  --no-build-isolation --config-settings=cmake.define.ACCTSNE_WERROR=ON .
+	build/free-threaded/bin/python -m pytest --quiet -p no:cacheprovider $(UNLOCKED_TESTS)
 
 # The source archive, built offline by what pyproject.toml asks for, in an environment of its own.
 sdist-test:

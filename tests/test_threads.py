@@ -1,11 +1,14 @@
 """Threads, processes and signals."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,28 @@ def fit_bytes(seed: int, **parameters: Any) -> bytes:
 def libraries() -> list[dict[str, Any]]:
     # One that other tests have loaded may say 0, and then has no threads to limit.
     return [pool for pool in threadpool_info() if pool["num_threads"]]
+
+
+def at_once(workers: int, work: Callable[[int], None]) -> None:
+    """Have so many threads begin with `work` together, and raise what one of them raises."""
+    together = threading.Barrier(workers)
+    raised: list[BaseException] = []
+
+    def begin(worker: int) -> None:
+        try:
+            together.wait(timeout=60)
+            work(worker)
+        except BaseException as error:
+            raised.append(error)
+
+    started = [threading.Thread(target=begin, args=(worker,)) for worker in range(workers)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in started)
+    if raised:
+        raise raised[0]
 
 
 def library_threads() -> list[int]:
@@ -176,7 +201,103 @@ def test_an_embedding_stays_at_its_simd_level(P: Affinities, level: str) -> None
     embedding.optimize(5)
 
 
+def test_the_simd_level_changes_between_calls_only(P: Affinities) -> None:
+    before = _core.build_info()["simd_level"]
+    levels = _core.build_info()["simd_levels_usable"]
+    found: set[bytes] = set()
+    ends = threading.Event()
+
+    def positions() -> bytes:
+        embedding = Embedding(P, "random", random_state=0, n_jobs=1)
+        return embedding.optimize(3).positions.tobytes()
+
+    def change() -> None:
+        while not ends.is_set():
+            for level in levels:
+                with contextlib.suppress(RuntimeError):  # a call was under way
+                    _core.use_simd_level(level)
+
+    def work(worker: int) -> None:
+        if worker == 0:
+            change()
+            return
+        try:
+            for _ in range(200):
+                with contextlib.suppress(RuntimeError):  # made at one level, optimised at another
+                    found.add(positions())
+        finally:
+            ends.set()
+
+    try:
+        at_once(2, work)
+        expected = set()
+        for level in levels:
+            _core.use_simd_level(level)
+            expected.add(positions())
+    finally:
+        _core.use_simd_level(before)
+    assert found
+    assert found <= expected
+
+
+def test_affinities_are_shared(X: Array) -> None:
+    # The matrix is made by whoever asks first, and several may.
+    expected = Affinities.from_data(X, perplexity=10)
+    layout = Embedding(expected, "random", random_state=0).optimize(20).positions.tobytes()
+    matrix = [array.tobytes() for array in (expected.offsets, expected.columns, expected.values)]
+    for _ in range(5):
+        shared = Affinities.from_data(X, perplexity=10)
+        found: list[list[bytes]] = [[] for _ in range(4)]
+
+        def work(worker: int, shared: Affinities = shared, found: Any = found) -> None:
+            if worker % 2:
+                arrays = (shared.offsets, shared.columns, shared.values)
+                found[worker] = [array.tobytes() for array in arrays]
+            else:
+                embedding = Embedding(shared, "random", random_state=0, n_jobs=1)
+                found[worker] = [embedding.optimize(20).positions.tobytes()]
+
+        at_once(4, work)
+        assert found == [[layout], matrix, [layout], matrix]
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a lock of its own"
+)
+def test_the_interpreter_lock_stays_off() -> None:
+    program = "import sys; from acctsne import TSNE, _core; print(sys._is_gil_enabled())"
+    environment = {name: os.environ[name] for name in os.environ if name != "PYTHON_GIL"}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (ended.stdout, ended.stderr) == ("False\n", "")
+
+
 class TestOneEmbeddingInSeveralThreads:
+    def test_each_is_let_in_alone(self, P: Affinities) -> None:
+        embedding = Embedding(P, "random", random_state=0, n_jobs=1)
+        undisturbed = embedding.copy()
+        refused: list[str] = []
+
+        def work(worker: int) -> None:
+            acts: list[Callable[[], object]] = [
+                lambda: embedding.optimize(2),
+                embedding.kl,
+                lambda: embedding.timings,
+                lambda: embedding.positions,
+            ]
+            for round_ in range(100):
+                try:
+                    acts[(worker + round_) % len(acts)]()
+                except RuntimeError as error:
+                    refused.append(str(error))
+
+        at_once(4, work)
+        assert all("is being optimised by another thread" in text for text in refused)
+        assert embedding.n_iter > 0
+        undisturbed.optimize(embedding.n_iter)
+        assert embedding.positions.tobytes() == undisturbed.positions.tobytes()
+
     def test_the_second_caller_is_told(self, P: Affinities) -> None:
         embedding = Embedding(P, "random", random_state=0, n_jobs=2)
         under_way, looked = threading.Event(), threading.Event()
@@ -361,17 +482,11 @@ class TestFork:
 def test_fits_in_two_python_threads_at_once(method: str) -> None:
     expected = [fit_bytes(seed, method=method) for seed in (1, 2)]
     found: list[bytes | None] = [None, None]
-    together = threading.Barrier(2)
 
     def fit(place: int) -> None:
-        together.wait(timeout=60)
         found[place] = fit_bytes(place + 1, method=method)
 
-    workers = [threading.Thread(target=fit, args=(place,)) for place in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(timeout=60)
+    at_once(2, fit)
     assert found == expected
 
 

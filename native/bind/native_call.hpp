@@ -25,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -121,38 +122,42 @@ private:
   std::exception_ptr failure_;
 };
 
-// Calls that are under way, in all threads.
+// Calls that are under way in all threads, or -1 while the SIMD level is being changed. No lock of
+// Python's keeps threads apart here: a free-threaded one has none.
 inline std::atomic<int> calls_under_way{0};
 
+// A call that begins with one level's tables ends with them.
 class CallUnderWay {
 public:
-  CallUnderWay() { ++calls_under_way; }
+  CallUnderWay() {
+    int others = calls_under_way;
+    while (others < 0 || !calls_under_way.compare_exchange_weak(others, others + 1)) {
+      others = calls_under_way; // changing takes no longer than a store
+    }
+  }
   ~CallUnderWay() { --calls_under_way; }
   CallUnderWay(const CallUnderWay&) = delete;
   CallUnderWay& operator=(const CallUnderWay&) = delete;
 };
 
-// Runs body(team) without the interpreter lock on a team of its own.
-template <typename Body>
-void run_native(int threads, PythonPoll& poll, Body&& body) {
-  {
-    const CallUnderWay counted;
-    const nb::gil_scoped_release unlocked;
-    ThreadTeam team(threads, [&poll] { return poll(); });
-    try {
-      body(team);
-    } catch (const Cancelled&) {
-      // The reason is in the poll.
+// Keeps calls from beginning; refused while one is under way.
+class LevelChange {
+public:
+  LevelChange() {
+    int others = 0;
+    if (!calls_under_way.compare_exchange_strong(others, -1)) {
+      throw std::runtime_error("the SIMD level cannot be changed while a call is under way");
     }
   }
-  poll.rethrow();
-}
+  ~LevelChange() { calls_under_way = 0; }
+  LevelChange(const LevelChange&) = delete;
+  LevelChange& operator=(const LevelChange&) = delete;
+};
 
-template <typename Body>
-void run_native(int threads, Body&& body) {
-  PythonPoll poll({}, {});
-  run_native(threads, poll, body);
-}
+// Runs work(team) without the interpreter lock on a team of its own.
+using Work = std::function<void(ThreadTeam&)>;
+void run_native(int threads, PythonPoll& poll, const Work& work);
+void run_native(int threads, const Work& work);
 
 // options.cpp: what calls are told. data_rows.cpp: what they are given. frame.cpp, neighbors.cpp
 // and steps.cpp: the steps as functions. optimizer.cpp: the gradient descent as a class.

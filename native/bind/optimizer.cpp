@@ -82,8 +82,7 @@ public:
     const CsrView<Real> matrix = csr_of(offsets, columns, values, rows_);
     run_native(threads, [&](ThreadTeam& team) {
       MatrixRows<Real> P(matrix);
-      optimizer_ =
-          make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, alone_, team);
+      make(P, initial, options, alone_, team);
     });
   }
 
@@ -98,8 +97,7 @@ public:
     run_native(threads, [&](ThreadTeam& team) {
       require_sorted(C, team);
       SymmetrizedRows<Real> P(C, team);
-      optimizer_ =
-          make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, alone_, team);
+      make(P, initial, options, alone_, team);
     });
   }
 
@@ -121,14 +119,12 @@ public:
       require(is_sorted_by_column(C, points, team),
               "a neighbour's index is out of range, or a row is not sorted by column");
       ExchangedRows<Real> P(C, points, *others_, team);
-      optimizer_ =
-          make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, *others_, team);
+      make(P, initial, options, *others_, team);
     });
   }
 
   bool run(const Phase& phase, const Callback& callback, const Progress& progress, int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
-    require_level();
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
     const Observer observer = [&](const Report& report) {
       const nb::gil_scoped_acquire locked;
@@ -142,6 +138,7 @@ public:
     bool finished = true;
     bool cancelled = true;
     run_native(threads, poll, [&](ThreadTeam& team) {
+      require_level();
       finished = optimizer_->run(phase, team, callback ? observer : Observer{});
       cancelled = false;
     });
@@ -155,9 +152,11 @@ public:
 
   double kl_divergence(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::in_callback);
-    require_level();
     double kl = 0;
-    run_native(threads, [&](ThreadTeam& team) { kl = optimizer_->kl_divergence(team); });
+    run_native(threads, [&](ThreadTeam& team) {
+      require_level();
+      kl = optimizer_->kl_divergence(team);
+    });
     return kl;
   }
 
@@ -165,16 +164,20 @@ public:
 
   double disorder(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
-    require_level();
     double found = 0;
-    run_native(threads, [&](ThreadTeam& team) { found = optimizer_->disorder(team); });
+    run_native(threads, [&](ThreadTeam& team) {
+      require_level();
+      found = optimizer_->disorder(team);
+    });
     return found;
   }
 
   std::tuple<Output<Real>, Output<Real>, double> forces(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::in_callback);
-    require_level();
-    run_native(threads, [&](ThreadTeam& team) { optimizer_->evaluate(team); });
+    run_native(threads, [&](ThreadTeam& team) {
+      require_level();
+      optimizer_->evaluate(team);
+    });
     return {to_numpy(optimizer_->attractive(), {rows_, dims_}),
             to_numpy(optimizer_->repulsive(), {rows_, dims_}), optimizer_->z()};
   }
@@ -249,6 +252,7 @@ public:
   }
   // Finished iterations by method, those that were used.
   Dict<Size> iterations_by_method() const {
+    const Exclusive alone(owner_, Exclusive::Nested::allowed);
     Dict<Size> result;
     for (int method = 0; method < kMethods; ++method) {
       const Size count = optimizer_->iterations_by(static_cast<Method>(method));
@@ -260,6 +264,7 @@ public:
   }
   Size iterations() const { return optimizer_->iterations(); }
   Dict<double> restraint() const {
+    const Exclusive alone(owner_, Exclusive::Nested::allowed);
     const Restraint& restraint = optimizer_->restraint();
     Dict<double> result;
     result["iterations"] = restraint.iterations;
@@ -273,6 +278,7 @@ public:
     optimizer_->forget_restraint();
   }
   Dict<double> seconds() const {
+    const Exclusive alone(owner_, Exclusive::Nested::allowed);
     const StepSeconds& seconds = optimizer_->seconds();
     Dict<double> result;
     result["tree_building"] = seconds.tree_building;
@@ -286,6 +292,7 @@ public:
   }
 
   Dict<Size> bytes_sent() const {
+    const Exclusive alone(owner_, Exclusive::Nested::allowed);
     const SentBytes& sent = optimizer_->sent();
     Dict<Size> result;
     result["relabel"] = sent.relabel;
@@ -308,7 +315,15 @@ private:
     return value;
   }
 
+  void make(JointRows<Real>& P, const Input2<Real>& initial, const RepulsionOptions& options,
+            Communicator& processes, ThreadTeam& team) {
+    level_ = kernels().level;
+    optimizer_ =
+        make_optimizer<Real>(P, initial.data(), static_cast<int>(dims_), options, processes, team);
+  }
+
   // What is laid out for the vectors of one level cannot be worked on by the kernels of another.
+  // Asked within a native call, in which the level stays.
   void require_level() const {
     if (level_ != kernels().level) {
       throw std::runtime_error("this embedding was made at the SIMD level " + level_ +
@@ -323,7 +338,7 @@ private:
 
   std::size_t rows_;
   std::size_t dims_;
-  std::string level_ = kernels().level;
+  std::string level_;
   mutable Owner owner_;
   OneProcess alone_;
   std::optional<PythonProcesses> others_; // if there are any
