@@ -79,9 +79,10 @@ def check_finite(X: Any, name: str, estimator: str | None = None, threads: int =
 def check_representable(X: Any, name: str) -> None:
     """Refuse what would be lost, or raise an OverflowError, on the way to an array of numbers."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        masked = np.ma.getmaskarray(X).sum()
         raise ValueError(
-            f"{name} has {np.ma.count_masked(X)} masked values; every value is needed. Fill them, "
-            "for example by their column's mean: X.filled(X.mean(axis=0))"
+            f"{name} has {masked} masked values, and every value is needed; fill them, for example "
+            "by zeros, X.filled(0), or leave out their rows"
         )
     if isinstance(X, np.ndarray) and X.dtype == object:
         try:
