@@ -26,8 +26,8 @@ Found run_search(const PointSet<Data>& points, Size queries, Size k, int threads
   LargeArray<Real> distances = make_large_array<Real>(stored, threads);
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const NeighborsRequest<Data, Real> request{points,          k,     indices.get(),
-                                             distances.get(), &done, &processes};
+  const NeighborsRequest<Data> request{points,          k,     indices.get(),
+                                       distances.get(), &done, &processes};
   run_native(threads, poll, [&](ThreadTeam& team) { search(request, team); });
   const std::vector<std::size_t> shape{rows, static_cast<std::size_t>(k)};
   return {to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape)};

@@ -114,48 +114,68 @@ bool share_codes(Input2<Real> Y, int threads) {
   return shared;
 }
 
+// A tree of any dimension, one entry a node but for the first two.
+template <typename Real>
+struct TreeArrays {
+  std::vector<PointId> order;
+  std::vector<MortonCode> codes;
+  std::vector<Real> centers;
+  std::vector<Real> sides;
+  std::vector<PointId> begins;
+  std::vector<PointId> ends;
+  std::vector<NodeId> skips;
+  std::vector<std::int32_t> levels;
+  std::vector<Real> box_lower;
+  Real box_side;
+};
+
+template <typename Real, int kDims>
+TreeArrays<Real> arrays_of(const Tree<Real, kDims>& tree) {
+  TreeArrays<Real> arrays;
+  arrays.order.assign(tree.order().begin(), tree.order().end());
+  arrays.codes.assign(tree.codes().begin(), tree.codes().end());
+  for (const auto& node : tree.nodes()) {
+    arrays.centers.insert(arrays.centers.end(), node.center, node.center + kDims);
+    arrays.sides.push_back(node.side);
+    arrays.begins.push_back(node.begin);
+    arrays.ends.push_back(node.end);
+    arrays.skips.push_back(node.skip);
+    arrays.levels.push_back(node.level);
+  }
+  arrays.box_lower.assign(tree.box().lower, tree.box().lower + kDims);
+  arrays.box_side = tree.box().side;
+  return arrays;
+}
+
 template <typename Real>
 Dict<nb::any> tree_arrays(Input2<Real> Y, int threads) {
   const auto count = static_cast<Size>(Y.shape(0));
+  const std::size_t dims = Y.shape(1);
   require(count >= 1 && count <= kMostPoints, "a tree needs a point, and not too many");
-  return with_dims(static_cast<int>(Y.shape(1)), [&](auto d) {
-    constexpr int kDims = d();
-    Tree<Real, kDims> tree;
-    run_native(threads, [&](ThreadTeam& team) {
-      const Bounds<Real> bounds(Y.data(), count, kDims);
-      const MapView<Real> map = bounds.map();
+  TreeArrays<Real> arrays;
+  run_native(threads, [&](ThreadTeam& team) {
+    const Bounds<Real> bounds(Y.data(), count, static_cast<int>(dims));
+    const MapView<Real> map = bounds.map();
+    arrays = with_dims(static_cast<int>(dims), [&](auto d) {
+      Tree<Real, d()> tree;
       tree.build(map.points, count, map.lower, map.upper, team);
       tree.summarize(map.points, team);
+      return arrays_of(tree);
     });
-    const auto nodes = tree.nodes();
-    std::vector<Real> centers;
-    std::vector<Real> sides;
-    std::vector<PointId> begins;
-    std::vector<PointId> ends;
-    std::vector<NodeId> skips;
-    std::vector<std::int32_t> levels;
-    for (const auto& node : nodes) {
-      centers.insert(centers.end(), node.center, node.center + kDims);
-      sides.push_back(node.side);
-      begins.push_back(node.begin);
-      ends.push_back(node.end);
-      skips.push_back(node.skip);
-      levels.push_back(node.level);
-    }
-    const std::size_t n = nodes.size();
-    Dict<nb::any> result;
-    result["order"] = to_numpy(tree.order(), {Y.shape(0)});
-    result["codes"] = to_numpy(tree.codes(), {Y.shape(0)});
-    result["center"] = to_numpy(std::move(centers), {n, kDims});
-    result["side"] = to_numpy(std::move(sides), {n});
-    result["begin"] = to_numpy(std::move(begins), {n});
-    result["end"] = to_numpy(std::move(ends), {n});
-    result["skip"] = to_numpy(std::move(skips), {n});
-    result["level"] = to_numpy(std::move(levels), {n});
-    result["box_lower"] = to_numpy(std::span<const Real>(tree.box().lower, kDims), {kDims});
-    result["box_side"] = static_cast<double>(tree.box().side);
-    return result;
   });
+  const std::size_t n = arrays.sides.size();
+  Dict<nb::any> result;
+  result["order"] = to_numpy(std::move(arrays.order), {Y.shape(0)});
+  result["codes"] = to_numpy(std::move(arrays.codes), {Y.shape(0)});
+  result["center"] = to_numpy(std::move(arrays.centers), {n, dims});
+  result["side"] = to_numpy(std::move(arrays.sides), {n});
+  result["begin"] = to_numpy(std::move(arrays.begins), {n});
+  result["end"] = to_numpy(std::move(arrays.ends), {n});
+  result["skip"] = to_numpy(std::move(arrays.skips), {n});
+  result["level"] = to_numpy(std::move(arrays.levels), {n});
+  result["box_lower"] = to_numpy(std::move(arrays.box_lower), {dims});
+  result["box_side"] = static_cast<double>(arrays.box_side);
+  return result;
 }
 
 } // namespace

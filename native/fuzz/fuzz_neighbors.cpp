@@ -104,7 +104,7 @@ void search(Input& input, ThreadTeam& team) {
         numbers<Data>(input, count * features, std::min(largest, 1e15 / frame.origin.scale));
     const Projected<Data> asked(queries, features, frame);
     Found<Real> found(count, k);
-    exact_neighbors<Data, Real>(
+    exact_neighbors<Data>(
         {projected.points(), k, found.indices.data(), found.distances.data(), &done},
         asked.points(), team);
     check_found(found, Search<Data>{data, queries, features, k, frame.origin.scale, false, true});
@@ -112,8 +112,8 @@ void search(Input& input, ThreadTeam& team) {
   }
   const Size k = input.ConsumeIntegralInRange<Size>(1, std::min<Size>(rows - 1, 40));
   Found<Real> found(rows, k);
-  const NeighborsRequest<Data, Real> request{projected.points(), k, found.indices.data(),
-                                             found.distances.data(), &done};
+  const NeighborsRequest<Data> request{projected.points(), k, found.indices.data(),
+                                       found.distances.data(), &done};
   if (kind == 1) {
     const std::vector<PointId> sample = permutation(input, rows);
     const double recall = approximate_neighbors(request, {}, sample, team);

@@ -1,5 +1,8 @@
 // What every unit of kernels begins with. Units are compiled once per instruction set; the build
-// names it by ACCTSNE_LEVEL, the namespace, and ACCTSNE_VECTOR_BYTES.
+// names it by ACCTSNE_LEVEL, the namespace, and ACCTSNE_VECTOR_BYTES, and reads this but once for
+// each: the compiler's header of all instructions takes longer than most kernels.
+#pragma once
+
 #include "acctsne/types.hpp"
 
 #include <cstdint>

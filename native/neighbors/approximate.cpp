@@ -95,10 +95,10 @@ private:
   std::unique_ptr<double[]> squared_norms_;
 };
 
-template <typename Data, typename Real>
+template <typename Data>
 class ApproximateSearch {
 public:
-  ApproximateSearch(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
+  ApproximateSearch(const NeighborsRequest<Data>& request, ApproximateEffort effort,
                     ThreadTeam& team)
       : request_(request), processes_(*request.processes), points_(request.points),
         all_rows_(sum(processes_, points_.rows)), effort_(effort),
@@ -314,7 +314,7 @@ private:
 
   void write(Size place, const Data* row, const Surroundings& around, Scratch& scratch) {
     std::vector<Candidate<double>>& found = scratch.nearest.sorted();
-    if (sizeof(Real) > sizeof(Data) || found.back().distance < kSmallestDistance) {
+    if (request_.wants_more_than_data() || found.back().distance < kSmallestDistance) {
       for (Candidate<double>& candidate : found) {
         candidate.distance =
             kernel_.squared_distance(row, data_row(around, candidate.id, scratch.other),
@@ -325,14 +325,14 @@ private:
     found_rows_.write(place, found);
   }
 
-  const NeighborsRequest<Data, Real>& request_;
+  const NeighborsRequest<Data>& request_;
   Communicator& processes_;
   const PointSet<Data>& points_; // own rows
   Size all_rows_;
   ApproximateEffort effort_;
   WholeProjection projection_;
   Cells cells_; // of all points
-  FoundRows<Data, Real> found_rows_;
+  FoundRows found_rows_;
   Size found_first_; // neighbours of each point in the first round
   const DistanceKernels<Data>& kernel_;
   const DistanceKernels<float>& kernel_of_coordinates_ = kernels().distances.f32;
@@ -342,9 +342,8 @@ private:
 
 // Each process searches its own rows for the nearest of all samples. The farthest of the nearest of
 // all is as far as a true neighbour may be.
-template <typename Data, typename Real>
-double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
-                                             ThreadTeam& team) const {
+template <typename Data>
+double ApproximateSearch<Data>::recall(std::span<const PointId> sample, ThreadTeam& team) const {
   const Size k = request_.neighbors;
   const Size kept = k + 1; // the point itself is the first
   const auto queries_count = static_cast<Size>(sample.size());
@@ -445,22 +444,18 @@ double ApproximateSearch<Data, Real>::recall(std::span<const PointId> sample,
 
 } // namespace
 
-template <typename Data, typename Real>
-double approximate_neighbors(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
+template <typename Data>
+double approximate_neighbors(const NeighborsRequest<Data>& request, ApproximateEffort effort,
                              std::span<const PointId> sample, ThreadTeam& team) {
   const Step step("neighbours");
-  ApproximateSearch<Data, Real> search(request, effort, team);
+  ApproximateSearch<Data> search(request, effort, team);
   search.run(team);
   return search.recall(sample, team);
 }
 
-template double approximate_neighbors(const NeighborsRequest<float, float>&, ApproximateEffort,
+template double approximate_neighbors(const NeighborsRequest<float>&, ApproximateEffort,
                                       std::span<const PointId>, ThreadTeam&);
-template double approximate_neighbors(const NeighborsRequest<float, double>&, ApproximateEffort,
-                                      std::span<const PointId>, ThreadTeam&);
-template double approximate_neighbors(const NeighborsRequest<double, float>&, ApproximateEffort,
-                                      std::span<const PointId>, ThreadTeam&);
-template double approximate_neighbors(const NeighborsRequest<double, double>&, ApproximateEffort,
+template double approximate_neighbors(const NeighborsRequest<double>&, ApproximateEffort,
                                       std::span<const PointId>, ThreadTeam&);
 
 } // namespace acctsne

@@ -33,8 +33,8 @@ struct ApproximateEffort {
 // Finds neighbours of every point among the others. The same for any number of threads and
 // processes. Returns the part of the true neighbours that was found, estimated by an exact search
 // for those of `sample`, which ascends.
-template <typename Data, typename Real>
-double approximate_neighbors(const NeighborsRequest<Data, Real>& request, ApproximateEffort effort,
+template <typename Data>
+double approximate_neighbors(const NeighborsRequest<Data>& request, ApproximateEffort effort,
                              std::span<const PointId> sample, ThreadTeam& team);
 
 } // namespace acctsne

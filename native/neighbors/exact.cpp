@@ -45,17 +45,17 @@ bool rounds_bytes(Size features) {
 }
 
 // Neighbours kept in the search: more than wanted where distances may be computed again in double.
-template <typename Data, typename Real>
-Size kept_neighbors(const NeighborsRequest<Data, Real>& request, bool among_themselves) {
-  const bool once = sizeof(Real) <= sizeof(Data) &&
+template <typename Data>
+Size kept_neighbors(const NeighborsRequest<Data>& request, bool among_themselves) {
+  const bool once = !request.wants_more_than_data() &&
                     (among_themselves || !rounds_bytes<Data>(request.points.features));
   return once ? request.neighbors : kept_for_proof(request.neighbors);
 }
 
-template <typename Data, typename Real>
+template <typename Data>
 class Search {
 public:
-  Search(const NeighborsRequest<Data, Real>& request, const SearchedPoints<Data>& points,
+  Search(const NeighborsRequest<Data>& request, const SearchedPoints<Data>& points,
          const SearchedPoints<Data>& queries, ThreadTeam& team)
       : request_(request), points_(points.rows.points), queries_(queries.rows.points),
         cells_(queries.cells), among_themselves_(&points == &queries),
@@ -105,9 +105,9 @@ private:
     }
     const PointId query = cells_.row(place);
     const ListEnds ends(found, request_.neighbors);
-    if (!ends.may_have_vanished() && sizeof(Real) <= sizeof(Data) &&
+    if (!ends.may_have_vanished() && !request_.wants_more_than_data() &&
         !depends_on_others(query, found.back().distance, scratch)) {
-      write(query, found);
+      write_nearest(request_, query, found);
       return;
     }
     Candidates& in_double = scratch.candidates;
@@ -116,7 +116,7 @@ private:
       in_double.push_back({0.0, candidate.id});
     }
     if (ends.prove(refine(query, scratch), rounding_of_distances(points_.features))) {
-      write(query, in_double);
+      write_nearest(request_, query, in_double);
     } else {
       search_in_double(query, scratch);
     }
@@ -154,17 +154,10 @@ private:
       }
     }
     refine(query, scratch);
-    write(query, all);
+    write_nearest(request_, query, all);
   }
 
-  template <typename Distance>
-  void write(PointId query, const std::vector<Candidate<Distance>>& found) {
-    const Size at = query * request_.neighbors;
-    write_nearest(found, request_.neighbors, request_.indices + at,
-                  request_.squared_distances + at);
-  }
-
-  const NeighborsRequest<Data, Real>& request_;
+  const NeighborsRequest<Data>& request_;
   const PointSet<Data>& points_;
   const PointSet<Data>& queries_;
   const Cells& cells_; // of the queries
@@ -178,8 +171,8 @@ private:
 
 } // namespace
 
-template <typename Data, typename Real>
-void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team) {
+template <typename Data>
+void exact_neighbors(const NeighborsRequest<Data>& request, ThreadTeam& team) {
   const Step step("neighbours");
   if (request.processes->size() > 1) {
     ring_neighbors(request, team);
@@ -188,11 +181,11 @@ void exact_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& te
   const PointSet<Data>& points = request.points;
   const Cells cells(points.projection, points.rows, points.features, team);
   const SearchedPoints<Data> searched(points, cells, /*as_bytes=*/true, 0, team);
-  Search<Data, Real>(request, searched, searched, team).run(team);
+  Search<Data>(request, searched, searched, team).run(team);
 }
 
-template <typename Data, typename Real>
-void exact_neighbors(const NeighborsRequest<Data, Real>& request, const PointSet<Data>& queries,
+template <typename Data>
+void exact_neighbors(const NeighborsRequest<Data>& request, const PointSet<Data>& queries,
                      ThreadTeam& team) {
   const Step step("neighbours");
   const PointSet<Data>& points = request.points;
@@ -203,17 +196,14 @@ void exact_neighbors(const NeighborsRequest<Data, Real>& request, const PointSet
   const Cells query_cells(queries.projection, queries.rows, queries.features, team);
   const SearchedPoints<Data> searched(points, cells, as_bytes, 0, team);
   const SearchedPoints<Data> asked(queries, query_cells, as_bytes, 0, team);
-  Search<Data, Real>(request, searched, asked, team).run(team);
+  Search<Data>(request, searched, asked, team).run(team);
 }
 
-#define ACCTSNE_INSTANTIATE(Data, Real)                                                            \
-  template void exact_neighbors(const NeighborsRequest<Data, Real>&, ThreadTeam&);                 \
-  template void exact_neighbors(const NeighborsRequest<Data, Real>&, const PointSet<Data>&,        \
-                                ThreadTeam&);
-ACCTSNE_INSTANTIATE(float, float)
-ACCTSNE_INSTANTIATE(float, double)
-ACCTSNE_INSTANTIATE(double, float)
-ACCTSNE_INSTANTIATE(double, double)
+#define ACCTSNE_INSTANTIATE(Data)                                                                  \
+  template void exact_neighbors(const NeighborsRequest<Data>&, ThreadTeam&);                       \
+  template void exact_neighbors(const NeighborsRequest<Data>&, const PointSet<Data>&, ThreadTeam&);
+ACCTSNE_INSTANTIATE(float)
+ACCTSNE_INSTANTIATE(double)
 #undef ACCTSNE_INSTANTIATE
 
 } // namespace acctsne

@@ -7,7 +7,7 @@
 #include "neighbors/exact.hpp"
 
 #include <stdexcept>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace acctsne {
@@ -22,7 +22,7 @@ inline Rows places_of(Rows cells, const Cells& all) {
   return {std::min(all.begin(cells.begin), all.rows()), std::min(all.begin(cells.end), all.rows())};
 }
 
-// The k nearest of what was found for a query; there may be more.
+// Writes the k nearest of what was found for a query; there may be more.
 template <typename Distance, typename Real>
 void write_nearest(const std::vector<Candidate<Distance>>& found, Size k, PointId* indices,
                    Real* distances) {
@@ -36,12 +36,25 @@ void write_nearest(const std::vector<Candidate<Distance>>& found, Size k, PointI
   }
 }
 
-template <typename Data, typename Real>
+// The same, to the row of the query in the arrays that are wanted.
+template <typename Data, typename Distance>
+void write_nearest(const NeighborsRequest<Data>& request, Size row,
+                   const std::vector<Candidate<Distance>>& found) {
+  const Size k = request.neighbors;
+  std::visit(
+      [&](auto* distances) {
+        write_nearest(found, k, request.indices + row * k, distances + row * k);
+      },
+      request.squared_distances);
+}
+
 class FoundRows {
 public:
   // Of the queries that the cells hold.
-  FoundRows(const NeighborsRequest<Data, Real>& request, const Cells& cells)
-      : request_(request), cells_(cells), processes_(*request.processes),
+  template <typename Data>
+  FoundRows(const NeighborsRequest<Data>& request, const Cells& cells)
+      : neighbors_(request.neighbors), wanted_{request.indices, request.squared_distances},
+        cells_(cells), processes_(*request.processes),
         own_cells_(cells_of(processes_.rank(), processes_.size(), cells.count())),
         held_(places_of(own_cells_, cells)) {}
 
@@ -49,87 +62,41 @@ public:
   Rows places() const { return places_of(own_cells_, cells_); }
 
   // Makes room for what is found for the queries of some cells, which takes that of the last ones.
-  void hold(Rows cells) {
-    held_ = places_of(cells, cells_);
-    if (!alone()) {
-      const std::size_t stored = at((held_.end - held_.begin) * request_.neighbors);
-      indices_.resize(stored);
-      distances_.resize(stored);
-    }
-  }
+  void hold(Rows cells);
 
   // The neighbours of the query at a place that it has room for; there may be more than wanted.
+  // Distance is float or double.
   template <typename Distance>
-  void write(Size place, const std::vector<Candidate<Distance>>& found) {
-    write_nearest(found, request_.neighbors, indices(place), squared_distances(place));
-  }
+  void write(Size place, const std::vector<Candidate<Distance>>& found);
 
   // Takes what was found to the owners of the rows, in so many parts, lest all be on its way at
   // once. Every process must call it.
-  void send_home(Size parts) {
-    if (alone()) {
-      return;
-    }
-    const Size count = held_.end - held_.begin;
-    for (Size part = 0; part < parts; ++part) {
-      send_home({held_.begin + count * part / parts, held_.begin + count * (part + 1) / parts});
-    }
-  }
+  void send_home(Size parts);
 
 private:
-  bool alone() const { return processes_.size() == 1; }
+  struct Arrays {
+    PointId* indices;
+    WantedDistances squared_distances;
+  };
 
+  bool alone() const { return processes_.size() == 1; }
+  // Where the neighbours of the query at a place begin, in the arrays that are wanted of a process
+  // alone, in those that are held of one of several.
   Size start(Size place) const {
     const Size row = alone() ? Size{cells_.row(place)} : place - held_.begin;
-    return row * request_.neighbors;
+    return row * neighbors_;
   }
-  PointId* indices(Size place) {
-    return (alone() ? request_.indices : indices_.data()) + start(place);
-  }
-  Real* squared_distances(Size place) {
-    return (alone() ? request_.squared_distances : distances_.data()) + start(place);
-  }
+  template <typename Real>
+  void send_home(Rows places, Real* wanted);
 
-  void send_home(Rows places) {
-    const Size k = request_.neighbors;
-    const Owners owners(processes_.size(), cells_.rows());
-    std::vector<std::vector<Size>> to(at(processes_.size()));
-    for (Size place = places.begin; place < places.end; ++place) {
-      to[owners.of(cells_.row(place))].push_back(place);
-    }
-    std::vector<PointId> rows;
-    std::vector<PointId> indices;
-    std::vector<Real> distances;
-    std::vector<Size> row_ends;
-    std::vector<Size> entry_ends;
-    for (const std::vector<Size>& theirs : to) {
-      for (const Size place : theirs) {
-        rows.push_back(cells_.row(place));
-        indices.insert(indices.end(), this->indices(place), this->indices(place) + k);
-        distances.insert(distances.end(), squared_distances(place), squared_distances(place) + k);
-      }
-      row_ends.push_back(static_cast<Size>(rows.size()));
-      entry_ends.push_back(static_cast<Size>(indices.size()));
-    }
-    rows = deliver(processes_, rows, row_ends);
-    indices = deliver(processes_, indices, entry_ends);
-    distances = deliver(processes_, distances, entry_ends);
-    const Rows own = rows_of(processes_.rank(), processes_.size(), cells_.rows());
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      const Size from = static_cast<Size>(r) * k;
-      const Size row = (rows[r] - own.begin) * k;
-      std::copy_n(indices.begin() + from, k, request_.indices + row);
-      std::copy_n(distances.begin() + from, k, request_.squared_distances + row);
-    }
-  }
-
-  const NeighborsRequest<Data, Real>& request_;
+  Size neighbors_;
+  Arrays wanted_;
   const Cells& cells_;
   Communicator& processes_;
   Rows own_cells_;
   Rows held_;                    // places
   std::vector<PointId> indices_; // of them, if there are several processes
-  std::vector<Real> distances_;
+  std::tuple<std::vector<float>, std::vector<double>> distances_; // likewise, as wanted
 };
 
 } // namespace acctsne

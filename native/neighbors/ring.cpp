@@ -22,13 +22,14 @@
 namespace acctsne {
 namespace {
 
-template <typename Data, typename Real>
+template <typename Data>
 class RingSearch {
 public:
-  explicit RingSearch(const NeighborsRequest<Data, Real>& request)
+  explicit RingSearch(const NeighborsRequest<Data>& request)
       : request_(request), own_(request.points), processes_(*request.processes),
         rows_(sum(processes_, own_.rows)), first_(rows_of(processes_, rows_).begin),
-        kept_(sizeof(Real) > sizeof(Data) ? kept_for_proof(request.neighbors) : request.neighbors),
+        kept_(request.wants_more_than_data() ? kept_for_proof(request.neighbors)
+                                             : request.neighbors),
         passing_(own_, rows_, processes_), kernel_(kernels().distances.of<Data>()) {}
 
   void run(ThreadTeam& team) {
@@ -93,8 +94,8 @@ private:
           throw std::domain_error("a distance is not finite");
         }
         const ListEnds ends(found, request_.neighbors);
-        if (!ends.may_have_vanished() && sizeof(Real) <= sizeof(Data)) {
-          write(cells.row(place), found);
+        if (!ends.may_have_vanished() && !request_.wants_more_than_data()) {
+          write_nearest(request_, cells.row(place), found);
         } else {
           OpenQuery query{cells.row(place), ends, {}};
           for (const Candidate<Data>& candidate : found) {
@@ -128,7 +129,7 @@ private:
     for_queries(open, team, [&](OpenQuery& query) {
       const double kth = sort_nearest(query.candidates, request_.neighbors);
       if (query.ends->prove(kth, rounding_of_distances(own_.features))) {
-        write(query.row, query.candidates);
+        write_nearest(request_, query.row, query.candidates);
       } else {
         query.ends.reset();
       }
@@ -160,7 +161,7 @@ private:
     });
     for_queries(open, team, [&](OpenQuery& query) {
       sort_nearest(query.candidates, request_.neighbors);
-      write(query.row, query.candidates);
+      write_nearest(request_, query.row, query.candidates);
     });
   }
 
@@ -180,14 +181,7 @@ private:
     return kernel_.squared_distance(from, to, own_.features, own_.projection.scale);
   }
 
-  template <typename Distance>
-  void write(PointId row, const std::vector<Candidate<Distance>>& found) {
-    const Size at = row * request_.neighbors;
-    write_nearest(found, request_.neighbors, request_.indices + at,
-                  request_.squared_distances + at);
-  }
-
-  const NeighborsRequest<Data, Real>& request_;
+  const NeighborsRequest<Data>& request_;
   const PointSet<Data>& own_;
   Communicator& processes_;
   Size rows_; // of all processes
@@ -199,17 +193,12 @@ private:
 
 } // namespace
 
-template <typename Data, typename Real>
-void ring_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team) {
-  RingSearch<Data, Real>(request).run(team);
+template <typename Data>
+void ring_neighbors(const NeighborsRequest<Data>& request, ThreadTeam& team) {
+  RingSearch<Data>(request).run(team);
 }
 
-#define ACCTSNE_INSTANTIATE(Data, Real)                                                            \
-  template void ring_neighbors(const NeighborsRequest<Data, Real>&, ThreadTeam&);
-ACCTSNE_INSTANTIATE(float, float)
-ACCTSNE_INSTANTIATE(float, double)
-ACCTSNE_INSTANTIATE(double, float)
-ACCTSNE_INSTANTIATE(double, double)
-#undef ACCTSNE_INSTANTIATE
+template void ring_neighbors(const NeighborsRequest<float>&, ThreadTeam&);
+template void ring_neighbors(const NeighborsRequest<double>&, ThreadTeam&);
 
 } // namespace acctsne

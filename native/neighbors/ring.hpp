@@ -7,7 +7,7 @@ namespace acctsne {
 
 // Finds the neighbours of own points among those of all processes, with the bits that one process
 // finds. Each holds its own points and those of one other at a time.
-template <typename Data, typename Real>
-void ring_neighbors(const NeighborsRequest<Data, Real>& request, ThreadTeam& team);
+template <typename Data>
+void ring_neighbors(const NeighborsRequest<Data>& request, ThreadTeam& team);
 
 } // namespace acctsne

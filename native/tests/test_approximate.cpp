@@ -26,7 +26,7 @@ Found<Real> find(const PointSet<Data>& points, Size k, int threads, ApproximateE
   std::iota(sample.begin(), sample.end(), PointId{0});
   std::atomic<Size> done{0};
   ThreadTeam team(threads);
-  found.recall = approximate_neighbors<Data, Real>(
+  found.recall = approximate_neighbors<Data>(
       {points, k, found.indices.data(), found.squared_distances.data(), &done}, effort, sample,
       team);
   CHECK_EQUAL(done.load(), points.rows);
@@ -40,7 +40,7 @@ double true_recall(const Found<Real>& found, const PointSet<Data>& points, Size 
   std::vector<PointId> indices(at(points.rows * k));
   std::vector<Real> exact(at(points.rows * k));
   ThreadTeam team(2);
-  exact_neighbors<Data, Real>({points, k, indices.data(), exact.data()}, team);
+  exact_neighbors<Data>({points, k, indices.data(), exact.data()}, team);
   const Real rounding = 1 + 8 * kEpsilon<Real>; // among few points, the exact search uses double
   Size hits = 0;
   for (Size i = 0; i < points.rows; ++i) {
@@ -169,8 +169,8 @@ TEST(a_poll_cancels_the_search) {
   ThreadTeam team(2, [] { return true; });
   bool cancelled = false;
   try {
-    approximate_neighbors<float, float>({projected.points(), 30, indices.data(), distances.data()},
-                                        {}, sample, team);
+    approximate_neighbors<float>({projected.points(), 30, indices.data(), distances.data()}, {},
+                                 sample, team);
   } catch (const Cancelled&) {
     cancelled = true;
   }

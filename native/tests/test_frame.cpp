@@ -485,7 +485,7 @@ TEST(exact_neighbors_do_not_depend_on_the_frame) {
       const Projected<Real> projected(data, features, frame);
       std::vector<PointId> indices(at(projected.rows() * k));
       std::vector<Real> distances(indices.size());
-      exact_neighbors<Real, Real>({projected.points(), k, indices.data(), distances.data()}, team);
+      exact_neighbors<Real>({projected.points(), k, indices.data(), distances.data()}, team);
       return std::pair(indices, distances);
     };
     const Frame found = find_frame(rows_of_data(data, features), k, {}, team);

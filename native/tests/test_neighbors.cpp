@@ -28,7 +28,7 @@ Found<Real> find(const std::vector<Data>& data, Size features, Size k, int threa
   std::atomic<Size> done{0};
   Found<Real> found{std::vector<PointId>(at(rows * k)), std::vector<Real>(at(rows * k)),
                     frame.origin.scale};
-  exact_neighbors<Data, Real>(
+  exact_neighbors<Data>(
       {projected.points(), k, found.indices.data(), found.squared_distances.data(), &done}, team);
   CHECK_EQUAL(done.load(), rows);
   return found;
@@ -123,7 +123,7 @@ Found<Real> find_for(const std::vector<Data>& queries, const std::vector<Data>& 
   ThreadTeam team(threads);
   Found<Real> found{std::vector<PointId>(at(asked.rows() * k)),
                     std::vector<Real>(at(asked.rows() * k)), frame.origin.scale};
-  exact_neighbors<Data, Real>(
+  exact_neighbors<Data>(
       {projected.points(), k, found.indices.data(), found.squared_distances.data()}, asked.points(),
       team);
   return found;
@@ -423,8 +423,8 @@ TEST(a_poll_cancels_the_search) {
   std::vector<float> distances(kRows * kNeighbors);
   bool cancelled = false;
   try {
-    exact_neighbors<float, float>(
-        {projected.points(), kNeighbors, indices.data(), distances.data()}, team);
+    exact_neighbors<float>({projected.points(), kNeighbors, indices.data(), distances.data()},
+                           team);
   } catch (const Cancelled&) {
     cancelled = true;
   }

@@ -165,8 +165,8 @@ void check_search(bool exact, const std::vector<Data>& data, Size features, Size
     here.rows = own.end - own.begin;
     here.projection.coordinates += own.begin * points.projection.dims;
     here.projection.squared_norms += own.begin;
-    const NeighborsRequest<Data, Real> request{here,    k,         indices.data(), distances.data(),
-                                               nullptr, &processes};
+    const NeighborsRequest<Data> request{here,    k,         indices.data(), distances.data(),
+                                         nullptr, &processes};
     ThreadTeam team(threads);
     if (exact) {
       exact_neighbors(request, team);
