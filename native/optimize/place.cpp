@@ -1,6 +1,5 @@
-// New points into a map. Every new point runs through all its iterations by
-// itself: nothing is shared but the map, its field of repulsion and the
-// neighbours' places.
+// New points into a map. Every new point runs through all its iterations by itself: nothing is
+// shared but the map, its field of repulsion and the neighbours' places.
 #include "optimize/place.hpp"
 
 #include "forces/repulsive.hpp"
@@ -16,14 +15,13 @@ namespace {
 // New points of one task: a millisecond or so of work.
 constexpr Size kPointsPerChunk = 32;
 
-// A point has arrived after so many steps in a row, in units of the map, that
-// are shorter than this: what is left of its way cannot be seen
-// (benchmarks/new_points.py, docs/tuning.md).
+// A point has arrived after so many steps in a row, in units of the map, that are shorter than
+// this: what is left of its way cannot be seen (benchmarks/new_points.py, docs/tuning.md).
 constexpr int kShortSteps = 5;
 constexpr double kShort = 1e-4;
 
-// The pull of so many neighbours is summed in Real; such sums are added in
-// double, lest millions of neighbours lose what comes last.
+// The pull of so many neighbours is summed in Real; such sums are added in double, lest millions
+// of neighbours lose what comes last.
 constexpr Size kPartNeighbors = 4096;
 
 #include "kernels/step_rule-inl.hpp"

@@ -77,6 +77,10 @@ APPROXIMATE_AXES: int = 128
 
 FEW_FEATURES: int = 256
 
+def all_finite(
+    X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
+    threads: int,
+) -> bool: ...
 def find_frame(
     X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
     n_neighbors: int,
