@@ -208,15 +208,17 @@ TEST(several_processes_find_the_neighbours_of_one) {
   check_neighbors<float, double>(normal_data<float>(kRows, 8), 8, 15);
   check_neighbors<double, double>(normal_data<double>(kRows, 30), 30, 15);
   check_neighbors<double, float>(normal_data<double>(kRows, 4), 4, 5);
-  // Bytes, whose distances are whole numbers beyond those that floats can add up.
-  std::vector<float> bytes = normal_data<float>(kRows, 300, 60, 128);
+  // Bytes, close to either end: even the nearest are so far apart that floats, added up by the
+  // lanes of a vector, are rounded more than once.
+  constexpr Size kFeatures = 1500;
+  std::vector<float> bytes = normal_data<float>(kBlockRows + 77, kFeatures, 10);
   for (float& value : bytes) {
-    value = std::round(std::clamp(value, 0.0f, 255.0f));
+    value = std::round(std::clamp(value < 0 ? -value : 255 - value, 0.0f, 255.0f));
   }
-  check_neighbors<float, float>(bytes, 300, 15);
+  check_neighbors<float, float>(bytes, kFeatures, 15);
   // Of one process alone a number is none: all must compare them as floats.
   bytes.back() = 0.5f;
-  check_search<float, float>(true, bytes, 300, 15);
+  check_search<float, float>(true, bytes, kFeatures, 15);
   // Duplicates, and fewer cells than processes.
   std::vector<float> few = normal_data<float>(500, 5);
   std::copy_n(few.begin(), 1000, few.begin() + 1000);
