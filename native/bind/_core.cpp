@@ -32,6 +32,7 @@ NB_MODULE(_core, m) {
   bind_neighbors(m);
   bind_steps(m);
   bind_optimizers(m);
+  bind_maps(m);
   bind_quality(m);
   bind_recording(m);
   m.def("build_info", &build_info);

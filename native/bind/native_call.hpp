@@ -160,8 +160,9 @@ void run_native(int threads, PythonPoll& poll, const Work& work);
 void run_native(int threads, const Work& work);
 
 // options.cpp: what calls are told. data_rows.cpp: what they are given. frame.cpp, neighbors.cpp
-// and steps.cpp: the steps as functions. optimizer.cpp: the gradient descent as a class.
-// quality.cpp: the referee. recording.cpp: what the steps' loops consist of.
+// and steps.cpp: the steps as functions. optimizer.cpp: the gradient descent as a class. place.cpp:
+// a map that new points are placed into, as another. quality.cpp: the referee. recording.cpp: what
+// the steps' loops consist of.
 void bind_options(nb::module_& m);
 void bind_quality(nb::module_& m);
 void bind_data_rows(nb::module_& m);
@@ -169,6 +170,7 @@ void bind_frame(nb::module_& m);
 void bind_neighbors(nb::module_& m);
 void bind_steps(nb::module_& m);
 void bind_optimizers(nb::module_& m);
+void bind_maps(nb::module_& m);
 void bind_recording(nb::module_& m);
 
 } // namespace acctsne

@@ -3,64 +3,22 @@
 #include "affinities/symmetrize.hpp"
 #include "bind/conditional.hpp"
 #include "bind/csr.hpp"
+#include "bind/exclusive.hpp"
 #include "bind/native_call.hpp"
 #include "bind/processes.hpp"
 #include "kernels/dispatch.hpp"
 #include "optimize/loop.hpp"
-#include "optimize/place.hpp"
 
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 namespace acctsne {
 namespace {
-
-// The thread that works on an optimiser, if one does.
-struct Owner {
-  std::atomic<std::thread::id> thread{};
-  bool in_callback = false; // between two iterations, with nothing half done
-};
-
-// Keeps other threads out while one works on an optimiser. What that thread does itself is let in
-// where it is harmless: in a callback, or in the handler of a signal, which may come in the middle
-// of an iteration.
-class Exclusive {
-public:
-  enum class Nested { refused, in_callback, allowed };
-
-  Exclusive(Owner& owner, Nested nested) {
-    std::thread::id found{};
-    const std::thread::id self = std::this_thread::get_id();
-    if (owner.thread.compare_exchange_strong(found, self)) {
-      owner_ = &owner;
-    } else if (found != self) {
-      throw std::runtime_error("this embedding is being optimised by another thread; wait for it, "
-                               "or work on a copy()");
-    } else if (nested == Nested::refused) {
-      throw std::runtime_error("this embedding is being optimised; a callback cannot do so too");
-    } else if (nested == Nested::in_callback && !owner.in_callback) {
-      throw std::runtime_error(
-          "this embedding is in the middle of an iteration; ask in a callback");
-    }
-  }
-  ~Exclusive() {
-    if (owner_ != nullptr) {
-      owner_->thread.store({});
-    }
-  }
-  Exclusive(const Exclusive&) = delete;
-  Exclusive& operator=(const Exclusive&) = delete;
-
-private:
-  Owner* owner_ = nullptr;
-};
 
 // Told of an iteration, its KL divergence and the norm of its gradient; says whether to end.
 using Callback = std::function<bool(Size, double, double)>;
@@ -345,63 +303,6 @@ private:
   std::unique_ptr<Optimizer<Real>> optimizer_;
 };
 
-// A map that new points are placed into, and that stays as it is.
-template <typename Real>
-class BoundMap {
-public:
-  BoundMap(Input2<Real> positions, const RepulsionOptions& options)
-      : positions_(std::move(positions)), options_(options) {
-    const auto finite = [](Real value) { return std::isfinite(value); };
-    require(count() >= 1, "the map has no points");
-    require(count() <= kMostPoints &&
-                std::all_of(positions_.data(), positions_.data() + positions_.size(), finite),
-            "the map has too many points, or a position that is not finite");
-  }
-
-  // Returns the positions that the new points end at.
-  Output<Real> place(Input2<PointId> neighbors, Input2<Real> weights, Input2<Real> initial,
-                     const Phase& phase, int threads, const Progress& progress) const {
-    const std::size_t new_points = initial.shape(0);
-    const std::size_t dims = initial.shape(1);
-    require(positions_.shape(1) == dims, "the map and the positions differ in columns");
-    require(neighbors.shape(0) == new_points && weights.shape(0) == new_points &&
-                neighbors.shape(1) == weights.shape(1),
-            "neighbors, weights and positions differ in shape");
-    require(std::all_of(neighbors.data(), neighbors.data() + neighbors.size(),
-                        [this](PointId j) { return j >= 0 && j < count(); }),
-            "a neighbour's index is out of range");
-    require(phase.momentum.has_value(), "new points need a momentum");
-    std::vector<Real> positions(initial.data(), initial.data() + initial.size());
-    std::atomic<Size> done{0};
-    PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-    run_native(threads, poll, [&](ThreadTeam& team) {
-      place_points<Real>({positions_.data(), count(), static_cast<int>(dims), neighbors.data(),
-                          weights.data(), static_cast<Size>(new_points),
-                          static_cast<Size>(neighbors.shape(1)), positions.data(), options_, phase,
-                          &done},
-                         team);
-    });
-    return to_numpy(std::move(positions), {new_points, dims});
-  }
-
-private:
-  Size count() const { return static_cast<Size>(positions_.shape(0)); }
-
-  Input2<Real> positions_;
-  RepulsionOptions options_;
-};
-
-template <typename Real>
-void bind_map(nb::module_& m, const char* name) {
-  using Bound = BoundMap<Real>;
-  nb::class_<Bound>(m, name)
-      .def(nb::init<Input2<Real>, const RepulsionOptions&>(), "positions"_a.noconvert(),
-           "options"_a)
-      .def("place", &Bound::place, nb::rv_policy::move, "neighbors"_a.noconvert(),
-           "weights"_a.noconvert(), "initial"_a.noconvert(), "phase"_a, "threads"_a,
-           "progress"_a.none() = nb::none());
-}
-
 template <typename Real>
 void bind_optimizer(nb::module_& m, const char* name) {
   using Bound = BoundOptimizer<Real>;
@@ -443,8 +344,6 @@ void bind_optimizer(nb::module_& m, const char* name) {
 void bind_optimizers(nb::module_& m) {
   bind_optimizer<float>(m, "Optimizer32");
   bind_optimizer<double>(m, "Optimizer64");
-  bind_map<float>(m, "Map32");
-  bind_map<double>(m, "Map64");
 }
 
 } // namespace acctsne
