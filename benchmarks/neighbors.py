@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from acctsne.neighbors.nearest import query_neighbors
+from acctsne.neighbors.records import SearchSettings
 from common import (
     Disturbance,
     disturbance_note,
@@ -39,12 +40,13 @@ RECALL_SAMPLE = 1000
 class Referee:
     """Knows how far the true neighbours of a sample of points lie."""
 
-    def __init__(self, X: Floats, k: int, seed: int) -> None:
+    def __init__(self, job: Job) -> None:
+        X, k, threads, seed = job
         rng = np.random.default_rng(seed)
         self._X = X
         self._rows = rng.choice(len(X), size=min(RECALL_SAMPLE, len(X)), replace=False)
-        # The point itself is the first of k + 1.
-        self._limits = query_neighbors(X, X[self._rows], k + 1)[1][:, -1:]
+        settings = SearchSettings(k + 1, threads=threads)  # the point itself is the first
+        self._limits = query_neighbors(X, X[self._rows], settings)[1][:, -1:]
 
     def recall(self, indices: Indices) -> float:
         theirs = indices[self._rows]
@@ -81,8 +83,8 @@ def main() -> int:
     if unknown:
         sys.exit(f"error: unknown contestants {', '.join(sorted(unknown))}")
 
-    referee = Referee(dataset.X, args.neighbors, args.seed)
     job = dataset.X, args.neighbors, args.threads, args.seed
+    referee = Referee(job)
     efforts: dict[str, int | None] = {}
     for name in names:
         try:

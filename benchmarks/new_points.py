@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from acctsne import TSNE, nearest_neighbors
 from acctsne.neighbors.nearest import query_neighbors
+from acctsne.neighbors.records import SearchSettings
 from common import load_or_exit, make_parser
 
 NEIGHBORS = 10
@@ -54,7 +55,8 @@ def main() -> int:
         seconds.append(perf_counter() - begin)
     labels = dataset.labels[fitted]
     among = nearest_neighbors(tsne.embedding_, NEIGHBORS).indices
-    around, _ = query_neighbors(tsne.embedding_, places, NEIGHBORS)
+    settings = SearchSettings(NEIGHBORS, threads=args.threads)
+    around, _ = query_neighbors(tsne.embedding_, places, settings)
     print(
         f"{len(X)} fitted in {fit_seconds:.2f} s, {len(new)} placed in {median(seconds):.2f} s; "
         f"label agreement {agreement(among, labels, labels):.3f} of the fitted, "

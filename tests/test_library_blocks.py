@@ -57,8 +57,10 @@ class Interrupting:
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "neighbours": lambda X, **how: nearest_neighbors(X, 5, **how),
-    "queries": lambda X, **how: query_neighbors(X, X + 0.5, 5, **how),
+    "neighbours": lambda X, metric, threads: nearest_neighbors(X, 5, metric=metric, n_jobs=threads),
+    "queries": lambda X, metric, threads: query_neighbors(
+        X, X + 0.5, SearchSettings(5, metric, threads=threads)
+    ),
 }
 
 
@@ -76,7 +78,7 @@ def test_a_search_ends_after_the_block(
     monkeypatch.setattr(libraries, "TREE_PART", 1, raising=False)
     monkeypatch.setattr(libraries, "BLOCK_WORK", 7 * N * (features + 1), raising=False)
     with pytest.raises(KeyboardInterrupt):
-        METHODS[method](data(features), metric="manhattan", n_jobs=threads)
+        METHODS[method](data(features), "manhattan", threads)
     if threads == 1:
         assert search.calls == 3
     else:  # others may have been under way; of all blocks there are more than this
@@ -104,7 +106,7 @@ def test_distances_of_all_pairs_end_after_the_block(
 def test_a_function_is_not_called_again(method: str, features: int, threads: int) -> None:
     metric = Interrupting(lambda a, b: np.abs(a - b).max(), at=5000)
     with pytest.raises(KeyboardInterrupt):
-        METHODS[method](data(features), metric=metric, n_jobs=threads)
+        METHODS[method](data(features), metric, threads)
     assert metric.calls == 5000
 
 
@@ -118,7 +120,7 @@ def test_blocks_find_what_one_call_finds(metric: str, features: int) -> None:
         distances, indices = expected.kneighbors()
         assert np.array_equal(found.distances, distances)
         assert np.array_equal(found.indices, indices)
-        there, away = query_neighbors(X, X[:50] + 0.5, 6, metric=metric, n_jobs=threads)
+        there, away = query_neighbors(X, X[:50] + 0.5, SearchSettings(6, metric, threads=threads))
         away_expected, there_expected = expected.kneighbors(X[:50] + 0.5, 6)
         assert np.array_equal(away, away_expected)
         assert np.array_equal(there, there_expected)

@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from acctsne import TSNE, nearest_neighbors
 from acctsne.neighbors.nearest import query_neighbors
+from acctsne.neighbors.records import SearchSettings
 from helpers import affinities_by
 
 Array = npt.NDArray[Any]
@@ -210,7 +211,7 @@ class TestOthers:
         with pytest.raises(ValueError, match=said):
             nearest_neighbors(X, 99, metric=metric)
         with pytest.raises(ValueError, match=said):
-            query_neighbors(X, X[:10], 100, metric=metric)
+            query_neighbors(X, X[:10], SearchSettings(100, metric))
 
     def test_metric_that_never_gives_a_distance(self) -> None:
         with pytest.raises(ValueError, match=r"it gave nan( for rows \d+ and \d+)? instead"):

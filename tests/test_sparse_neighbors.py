@@ -11,6 +11,7 @@ from sklearn.metrics import pairwise_distances
 from acctsne import TSNE, Affinities, nearest_neighbors
 from acctsne.neighbors import metrics, nearest
 from acctsne.neighbors.nearest import query_neighbors
+from acctsne.neighbors.records import SearchSettings
 
 Array = npt.NDArray[Any]
 METRICS = ("euclidean", "sqeuclidean", "cosine", "correlation")
@@ -57,7 +58,7 @@ def test_short_rows_of_many_features() -> None:
     X = csr_matrix((values.ravel(), columns.ravel(), starts), shape=(n + 5, features))
     X.sum_duplicates()
     X, asked = X[:n], X[n:]
-    indices, distances = query_neighbors(X, asked, 6)
+    indices, distances = query_neighbors(X, asked, SearchSettings(6))
     squares = asked.power(2).sum(axis=1) + X.power(2).sum(axis=1).T - 2 * (asked @ X.T).toarray()
     order = np.asarray(squares).argsort(axis=1, kind="stable")[:, :6]
     np.testing.assert_array_equal(indices, order)
@@ -68,7 +69,7 @@ def test_short_rows_of_many_features() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_queries(metric: str) -> None:
     X, asked = rows(200), rows(70, seed=1)
-    indices, distances = query_neighbors(X, asked.astype(np.float32), 6, metric=metric)
+    indices, distances = query_neighbors(X, asked.astype(np.float32), SearchSettings(6, metric))
     dense = asked.astype(np.float32).toarray().astype(np.float64)
     D = pairwise_distances(dense, X.toarray(), metric=metric)
     np.testing.assert_array_equal(indices, D.argsort(axis=1)[:, :6])
@@ -110,7 +111,7 @@ def test_extreme_values(metric: str, factor: float) -> None:
 
 def test_queries_too_large_are_refused() -> None:
     with pytest.raises(ValueError, match=r"a query has a value of size .*e\+200"):
-        query_neighbors(rows(30), rows(30) * 1e200, 3)
+        query_neighbors(rows(30), rows(30) * 1e200, SearchSettings(3))
 
 
 def test_entries_in_any_order_and_more_than_once() -> None:

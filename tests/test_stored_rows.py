@@ -12,6 +12,7 @@ import pytest
 
 from acctsne import TSNE, Affinities, io, nearest_neighbors
 from acctsne.neighbors.nearest import query_neighbors
+from acctsne.neighbors.records import SearchSettings
 from acctsne.runtime import rows
 
 Array = npt.NDArray[Any]
@@ -104,8 +105,8 @@ def test_halves_of_every_size() -> None:
 @pytest.mark.parametrize("kind", STORED)
 def test_queries(kind: str) -> None:
     X, asked = bytes_of(400), bytes_of(60)
-    plain = query_neighbors(X.astype(np.float32), asked.astype(np.float32), 5)
-    found = query_neighbors(STORED[kind](X), asked.astype(np.float16), 5)
+    plain = query_neighbors(X.astype(np.float32), asked.astype(np.float32), SearchSettings(5))
+    found = query_neighbors(STORED[kind](X), asked.astype(np.float16), SearchSettings(5))
     np.testing.assert_array_equal(found[0], plain[0])
     np.testing.assert_array_equal(found[1], plain[1])
 

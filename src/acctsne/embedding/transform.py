@@ -13,6 +13,7 @@ from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.given import check_indices_and_distances
 from acctsne.neighbors.nearest import query_neighbors
+from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.schedule import Phase, Ramp
 from acctsne.runtime.progress import progress_bar
 
@@ -76,16 +77,10 @@ class FittedMap:
         if isinstance(self.metric, str) and self.metric == "precomputed":
             order = np.argsort(X_new, axis=1, kind="stable")[:, :n_neighbors]
             return order.astype(np.int32), np.take_along_axis(X_new, order, axis=1)
-        return query_neighbors(
-            self.X,
-            X_new,
-            n_neighbors,
-            metric=self.metric,
-            metric_params=self.metric_params,
-            n_jobs=threads,
-            verbose=verbose,
-            frame=self.frame,
+        settings = SearchSettings(
+            n_neighbors, self.metric, self.metric_params, threads=threads, verbose=verbose
         )
+        return query_neighbors(self.X, X_new, settings, self.frame)
 
 
 def place_new_points(

@@ -142,62 +142,52 @@ def nearest_neighbors(
 
 
 def query_neighbors(
-    reference: Any,
-    queries: Any,
-    n_neighbors: int,
-    *,
-    metric: Any = "euclidean",
-    metric_params: dict[str, Any] | None = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-    frame: Frame | None = None,
+    reference: Any, queries: Any, settings: SearchSettings, frame: Frame | None = None
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Find the exact nearest neighbours of each query among the reference rows.
 
-    Returns indices and distances, of shape (n_queries, n_neighbors), nearest first; for metrics
-    that run natively, ties go to the lower index, and what a query gets does not depend on the
-    others. A query that is also in the reference finds itself. `frame` is what an earlier search of
-    the same reference by the same metric found; without it, it is found again.
+    Of the settings, the mode plays no part, and the precision of distances is the data's. Returns
+    indices and distances, of shape (n_queries, n_neighbors), nearest first; for metrics that run
+    natively, ties go to the lower index, and what a query gets does not depend on the others. A
+    query that is also in the reference finds itself. `frame` is what an earlier search of the same
+    reference by the same metric found; without it, it is found again.
 
     Examples
     --------
     >>> from acctsne.neighbors.nearest import query_neighbors
-    >>> indices, distances = query_neighbors([[0.0], [1.0], [3.0]], [[2.5]], 2)
+    >>> from acctsne.neighbors.records import SearchSettings
+    >>> indices, distances = query_neighbors([[0.0], [1.0], [3.0]], [[2.5]], SearchSettings(2))
     >>> indices.tolist(), distances.tolist()
     ([[2, 1]], [[0.5, 1.5]])
     """
     # Check arguments.
-    _check_metric(metric)
-    if metric == "precomputed":
+    _check_metric(settings.metric)
+    if settings.metric == "precomputed":
         raise ValueError("metric='precomputed' has no rows to search; give the data")
-    threads = effective_threads(n_jobs)
     data = check_rows(reference, "reference", 1)
     asked = check_rows(queries, "queries", 1)
     if data.shape[1] != asked.shape[1]:
         raise ValueError(
             f"queries have {asked.shape[1]} features, and the reference has {data.shape[1]}"
         )
-    _check_count(n_neighbors, data.shape[0], "the reference's rows")
+    _check_count(settings.n_neighbors, data.shape[0], "the reference's rows")
 
-    native = native_metric(metric, metric_params)
-    if native is not None:
-        data, asked = dense_if_small(data), dense_if_small(asked)
+    native = native_metric(settings.metric, settings.metric_params)
     if native is None:
         data, asked = computed(data), computed(asked)
-        by_library = SearchSettings(n_neighbors, metric, metric_params, threads=threads)
-        with busy("queries", verbose):
-            return library_query(data, asked, by_library)
+        with busy("queries", settings.verbose):
+            return library_query(data, asked, settings)
+    data, asked = dense_if_small(data), dense_if_small(asked)
     if issparse(data) or issparse(asked):
-        settings = SearchSettings(n_neighbors, threads=threads)
-        with progress_bar("queries", asked.shape[0], "pt", verbose) as move_to:
+        with progress_bar("queries", asked.shape[0], "pt", settings.verbose) as move_to:
             return sparse_query(csr_matrix(data), csr_matrix(asked), native, settings, move_to)
     dtype = np.result_type(computed_dtype(data), computed_dtype(asked))
     if computed_dtype(data) != computed_dtype(asked):
         data, asked = data.astype(dtype, copy=False), asked.astype(dtype, copy=False)
     form = euclidean_form(data, native, "reference")
     query_form = euclidean_form(asked, native, "queries")
-    settings = SearchSettings(n_neighbors, dtype=dtype, threads=threads)
-    with progress_bar("queries", len(asked), "pt", verbose) as move_to:
+    settings = replace(settings, dtype=dtype)
+    with progress_bar("queries", len(asked), "pt", settings.verbose) as move_to:
         found = exact_query(form.data, query_form.data, settings, move_to, frame)
     distances = distances_from(found, query_form, among_themselves=False)
     return found.indices, distances

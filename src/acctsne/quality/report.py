@@ -222,16 +222,8 @@ def report(
     >>> bool(torn.kept[np.abs(X[:, 0]) < 0.05].mean() < 0.9)
     True
     """
-    asked = check_question(
-        X,
-        Y,
-        n_neighbors=n_neighbors,
-        perplexity=perplexity,
-        metric=metric,
-        dof=dof,
-        n_references=n_references,
-        random_state=random_state,
-    )
+    wanted = ReportSettings(n_neighbors, perplexity, metric, dof, n_references, random_state)
+    asked = check_question(X, Y, wanted)
     X, Y, sizes, random = asked.X, asked.Y, asked.sizes, asked.random
     threads = effective_threads(n_jobs)
     double = np.dtype(np.float64)
@@ -273,6 +265,18 @@ def report(
 
 
 @dataclass(frozen=True)
+class ReportSettings:
+    """How points are judged, as the parameters of `report` tell it."""
+
+    n_neighbors: int | Iterable[int] = USUAL_SIZES
+    perplexity: Perplexity = 30.0
+    metric: str = "euclidean"
+    dof: Dof = 1.0
+    n_references: int | str | None = "auto"
+    random_state: int | None = 0
+
+
+@dataclass(frozen=True)
 class Question:
     """What a report is to be made of, checked."""
 
@@ -286,29 +290,19 @@ class Question:
     random: np.random.Generator
 
 
-def check_question(
-    X: Any,
-    Y: npt.ArrayLike,
-    *,
-    n_neighbors: int | Iterable[int] = USUAL_SIZES,
-    perplexity: Perplexity = 30.0,
-    metric: str = "euclidean",
-    dof: Dof = 1.0,
-    n_references: int | str | None = "auto",
-    random_state: int | None = 0,
-) -> Question:
+def check_question(X: Any, Y: npt.ArrayLike, settings: ReportSettings) -> Question:
     """Check what `report` takes, which is done before anything long."""
     Y = check_embedding(Y)
-    check_metric(metric)
+    check_metric(settings.metric)
     X = dense_if_small(check_data(X))
     check_consistent_length(X, Y)
     n_samples = len(Y)
-    sizes = _check_sizes(n_neighbors, n_samples)
-    similarity = check_perplexity(perplexity, n_samples)
-    kernel = check_dof(dof, Y.shape[1], "report")
-    random = np.random.default_rng(random_state)
+    sizes = _check_sizes(settings.n_neighbors, n_samples)
+    similarity = check_perplexity(settings.perplexity, n_samples)
+    kernel = check_dof(settings.dof, Y.shape[1], "report")
+    random = np.random.default_rng(settings.random_state)
     n_known = max(*sizes, min(n_samples - 1, similarity.usual_neighbors))
-    references = _check_references(n_references, n_samples, n_known, random)
+    references = _check_references(settings.n_references, n_samples, n_known, random)
     return Question(X, Y, sizes, similarity, kernel, n_known, references, random)
 
 
