@@ -16,7 +16,9 @@ elseif(ACCTSNE_TARGET MATCHES "-windows")
 endif()
 string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR "${ACCTSNE_TARGET}")
 
-set(CMAKE_CXX_COMPILER "${ACCTSNE_ZIG}" c++ -target "${ACCTSNE_TARGET}")
+set(CMAKE_CXX_COMPILER "${ACCTSNE_ZIG}" c++)
+# CMake links no program to find out what compiler this is, if that is told for which system to compile.
+set(CMAKE_CXX_COMPILER_TARGET "${ACCTSNE_TARGET}")
 set(CMAKE_AR "${ACCTSNE_ZIG}")
 set(CMAKE_RANLIB "${ACCTSNE_ZIG}")
 # CMake's own rules for a system come after this file, and those for overrides after them.
