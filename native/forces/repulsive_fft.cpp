@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -42,10 +43,11 @@ constexpr double kFineNodes = 64;
 // it is rounded to.
 constexpr double kFewestCells = 16;
 
-// How often the step is to be halved for a map that needs so many nodes.
-int halvings(double nodes_needed, double cells) {
+// How often the step is to be halved for a map that is so many cells wide.
+int halvings(double cells) {
   constexpr int kMost = 100;
-  int count = nodes_needed < kFineNodes / 2 ? 2 : (nodes_needed < kFineNodes ? 1 : 0);
+  const double nodes = cells + kBorderNodes;
+  int count = nodes < kFineNodes / 2 ? 2 : (nodes < kFineNodes ? 1 : 0);
   while (cells > 0 && count < kMost && std::ldexp(cells, count) < kFewestCells) {
     ++count;
   }
@@ -76,12 +78,12 @@ FftRepulsion<Real, Dims>::FftRepulsion(double step, double exponent)
       convolution_(kernel_), coarse_(kernel_), block_convolution_(kernel_) {}
 
 template <typename Real, int Dims>
-double FftRepulsion<Real, Dims>::nodes_needed(const Real* lower, const Real* upper, double step) {
-  double span = 0;
+double FftRepulsion<Real, Dims>::width(const Real* lower, const Real* upper) {
+  double widest = 0;
   for (int axis = 0; axis < Dims; ++axis) {
-    span = std::max(span, static_cast<double>(upper[axis]) - static_cast<double>(lower[axis]));
+    widest = std::max(widest, static_cast<double>(upper[axis]) - static_cast<double>(lower[axis]));
   }
-  return span / step + kBorderNodes;
+  return widest;
 }
 
 template <typename Real, int Dims>
@@ -105,7 +107,14 @@ double FftRepulsion<Real, Dims>::nodes_transformed(const Real* lower, const Real
 
 template <typename Real, int Dims>
 double FftRepulsion<Real, Dims>::cost(const MapView<Real>& map) const {
-  if (!(nodes_needed(map.lower, map.upper, step_) <= static_cast<double>(kMaxGridNodes))) {
+  const double width_of_map = width(map.lower, map.upper);
+  if (!(width_of_map / step_ + kBorderNodes <= static_cast<double>(kMaxGridNodes))) {
+    return HUGE_VAL;
+  }
+  // The potential of a map that is almost one point hardly differs from place to place, and its
+  // differences are lost in rounding.
+  constexpr double kNarrowest = 100 * static_cast<double>(std::numeric_limits<Real>::epsilon());
+  if (width_of_map > 0 && width_of_map < kNarrowest) {
     return HUGE_VAL;
   }
   const double nodes = nodes_transformed(map.lower, map.upper, step_);
@@ -164,8 +173,7 @@ template <typename Real, int Dims>
 void FftRepulsion<Real, Dims>::prepare_grids(const MapView<Real>& map, ThreadTeam& team) {
   const Real* lower = map.lower;
   const Real* upper = map.upper;
-  const double widest = nodes_needed(lower, upper, step_);
-  const double step = std::ldexp(step_, -halvings(widest, widest - kBorderNodes));
+  const double step = std::ldexp(step_, -halvings(width(lower, upper) / step_));
   geometry_.inverse_step = static_cast<Real>(1 / step);
   geometry_.force_scale = static_cast<Real>(-0.5 / kernel_.exponent()) * geometry_.inverse_step;
   geometry_.lower[1] = 0;
@@ -178,7 +186,8 @@ void FftRepulsion<Real, Dims>::prepare_grids(const MapView<Real>& map, ThreadTea
     nodes[axis] = static_cast<Size>(last) + 4;
     has_coarse_ = has_coarse_ && static_cast<double>(nodes[axis]) * step > kWideMap;
   }
-  const GridBlocks blocks(nodes, step);
+  // Of a narrow map steps may be so short that a block's nodes could not be counted.
+  const GridBlocks blocks = has_coarse_ ? GridBlocks(nodes, step) : GridBlocks();
   in_blocks_ = has_coarse_ && std::min(blocks.count[0], blocks.count[1]) >= kFewestBlocks;
   if (in_blocks_) {
     block_convolution_.prepare(blocks, nodes, step, fine_, potential_, team);

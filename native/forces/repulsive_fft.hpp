@@ -40,8 +40,8 @@ public:
   void forces(const MapView<Real>& map, Communicator& processes, Real* force, RowSums& z,
               StepSeconds& seconds, ThreadTeam& team) override;
 
-  // Nodes that the longest side of a map over these bounds needs; may exceed kMaxGridNodes.
-  static double nodes_needed(const Real* lower, const Real* upper, double step);
+  // Of the longest side of a map over these bounds.
+  static double width(const Real* lower, const Real* upper);
 
   // Nodes that are transformed for such a map, padding included: what its cost depends on.
   static double nodes_transformed(const Real* lower, const Real* upper, double step);

@@ -381,6 +381,35 @@ TEST(forces_are_right_for_maps_of_every_width) {
   }
 }
 
+// Down to where the potential's differences are lost in rounding, and where there would be more
+// steps within the kernel's reach than an integer counts.
+template <typename Real, int Dims>
+void check_narrow_maps() {
+  ThreadTeam team(2);
+  RepulsionOptions options;
+  options.method = Method::fft;
+  for (const double width : {1e-3, 1e-5, 2e-6, 1e-7, 1e-10, 1e-13, 1e-16, 1e-22, 1e-30}) {
+    const check::Scope scope("width " + std::to_string(std::log10(width)));
+    std::vector<Real> map = make_cloud<Real>(Cloud::uniform, 2000, Dims);
+    for (Real& value : map) {
+      value *= static_cast<Real>(width / 100);
+    }
+    ChosenRepulsion<Real> repulsion(Dims, options);
+    Forces<Real> found{std::vector<Real>(map.size())};
+    found.z = forces_of(repulsion, map_of<Dims>(map).map(), found.force.data(), team);
+    const Forces<Real> exact = all_pairs<Real, Dims>(map);
+    CHECK_NEAR(found.z / exact.z, 1, 1e-4);
+    CHECK(relative_error(found, exact) < 0.03);
+  }
+}
+
+TEST(forces_are_right_for_maps_that_are_almost_one_point) {
+  check_narrow_maps<float, 1>();
+  check_narrow_maps<float, 2>();
+  check_narrow_maps<double, 1>();
+  check_narrow_maps<double, 2>();
+}
+
 // Each of a few points many times over: forces and Z follow from those of the few, so that no sum
 // over all pairs of millions is needed.
 template <typename Real>
