@@ -246,3 +246,36 @@ def test_perplexities_that_are_none(perplexity: Any) -> None:
     X = np.random.default_rng(3).normal(size=(50, 2))
     with pytest.raises(TypeError, match="perplexity must be a number, 'auto' or 'multiscale'; got"):
         quality.exact_kl(X, X, perplexity)
+
+
+class TestGivenAffinities:
+    """Those that exact_kl is given and takes the logarithms of."""
+
+    Y = np.random.default_rng(3).normal(size=(50, 2))
+
+    @pytest.mark.parametrize(("value", "said"), [(np.nan, "contains NaN"), (-1, "not be negative")])
+    @pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+    def test_what_is_no_probability(self, form: Any, value: float, said: str) -> None:
+        P = np.full((50, 50), 1 / 2500)
+        P[3, 4] = value
+        with pytest.raises(ValueError, match=f"P .*{said}"):
+            quality.exact_kl(None, self.Y, P=form(P))
+
+    def test_data_of_another_length_than_the_map(self) -> None:
+        with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[40, 50\]"):
+            quality.exact_kl(np.zeros((40, 3)), self.Y, 5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"n_samples": 0}, "n_samples must be at least 1; got 0"),
+        ({"angle": -1}, r"'angle' parameter of force_error must be .*\[0.0, 1.0\]"),
+        ({"angle": "wide"}, r"'angle' parameter of force_error must be .*\[0.0, 1.0\]"),
+        ({"method": "fft", "force_error": 0}, "'force_error' parameter of force_error must be"),
+        ({"method": "tree"}, "'method' parameter of force_error must be a str among"),
+    ],
+)
+def test_forces_by_no_method(wrong: dict[str, Any], said: str, layout: Array) -> None:
+    with pytest.raises(ValueError, match=said):
+        quality.force_error(layout, **wrong)

@@ -82,7 +82,7 @@ def neighbors_in_distances(
         raise ValueError(f"D must be a square matrix of distances; got shape {D.shape}")
     check_n_samples(D.shape[0], "D")
     if not issparse(D):
-        _check_non_negative(D, "D")
+        check_not_negative(D, "D")
     k = check_n_neighbors(n_neighbors, usual, D.shape[0] - 1, "n_samples - 1")
     return squared(*graph_neighbors(D, k, least=1 if n_neighbors is None else k), dtype)
 
@@ -95,7 +95,7 @@ def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
         raise ValueError(f"P must be square; got shape {P.shape}")
     check_n_samples(P.shape[0], "P")
     matrix = csr_matrix(P, copy=True)
-    _check_non_negative(matrix.data, "P")
+    check_not_negative(matrix.data, "P")
     matrix.sum_duplicates()
     changes = []
     if matrix.diagonal().any():
@@ -118,7 +118,8 @@ def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
     return matrix, changes
 
 
-def _check_non_negative(values: npt.NDArray[Any], name: str) -> None:
+def check_not_negative(values: npt.NDArray[Any], name: str) -> None:
+    """Refuse negative values, by the name of what they are in."""
     smallest = values.min(initial=0.0)
     if smallest < 0:
         raise ValueError(f"{name} must not be negative; the smallest value is {smallest:g}")

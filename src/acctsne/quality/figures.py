@@ -9,9 +9,11 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
+from acctsne.affinities.inputs import check_not_negative
 from acctsne.affinities.similarity import PERPLEXITY_WORDS, Similarity, similarity_for
-from acctsne.forces.engine import METHODS, check_method
-from acctsne.forces.output_kernel import Dof, check_dof
+from acctsne.compat.scikit_learn import validate_parameter_constraints
+from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method
+from acctsne.forces.output_kernel import Dof, check_dof, output_kernel
 from acctsne.neighbors.metrics import NATIVE_METRICS
 from acctsne.neighbors.nearest import check_rows, find_neighbors
 from acctsne.neighbors.records import SearchSettings
@@ -56,14 +58,7 @@ def affinities(
     >>> round(float(P.sum()), 6)
     1.0
     """
-    X = check_data(X)
-    n_samples = X.shape[0]
-    check_metric(metric)
-    similarity = check_perplexity(perplexity, n_samples)
-    threads = effective_threads(n_jobs)
-    k = min(n_samples - 1, similarity.usual_neighbors)
-    settings = SearchSettings(k, metric, mode="exact", dtype=np.dtype(np.float64), threads=threads)
-    P = joint_probabilities(find_neighbors(X, settings), similarity, threads)
+    P = _exact_affinities(check_data(X), perplexity, metric, n_jobs)
     return P.to_scipy().copy()  # which the caller may change
 
 
@@ -101,7 +96,7 @@ def exact_kl(
     Y: npt.ArrayLike,
     perplexity: Perplexity = 30.0,
     *,
-    P: csr_matrix | Affinities | None = None,
+    P: Any = None,
     metric: str = "euclidean",
     dof: Dof = 1.0,
     n_jobs: int | None = None,
@@ -116,8 +111,8 @@ def exact_kl(
         The embedding.
     perplexity : float, "auto" or "multiscale", default=30.0
         The perplexity of the affinities, as in :class:`acctsne.TSNE`.
-    P : csr_matrix or Affinities, default=None
-        The affinities, if they have been computed before.
+    P : {array-like, sparse matrix} or Affinities, default=None
+        The affinities, if they have been computed before: finite, not negative, taken as they are.
     metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
         Distance between samples. Its square enters the affinities, as in :class:`acctsne.TSNE`.
     dof : float or "sklearn", default=1.0
@@ -142,9 +137,10 @@ def exact_kl(
     Y = check_embedding(Y)
     kernel = check_dof(dof, Y.shape[1], "exact_kl")
     if P is None:
-        matrix = affinities(X, perplexity, metric=metric, n_jobs=n_jobs)
-    else:
-        matrix = P.to_scipy() if isinstance(P, Affinities) else csr_matrix(check_sparse(P, "P"))
+        X = check_data(X)
+        check_consistent_length(X, Y)
+        P = _exact_affinities(X, perplexity, metric, n_jobs)
+    matrix = P.to_scipy() if isinstance(P, Affinities) else _given_affinities(P)
     if matrix.shape != (len(Y), len(Y)):
         raise ValueError(f"P has shape {matrix.shape}, but Y has {len(Y)} rows")
     arrays = csr_arrays(matrix.astype(np.float64))
@@ -203,12 +199,14 @@ def force_error(
     threads = effective_threads(n_jobs)
     layout = np.ascontiguousarray(Y, dtype=check_layout_dtype(dtype))
     check_integer("n_samples", n_samples)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}")
+    if n_samples < 1:
+        raise ValueError(f"n_samples must be at least 1; got {n_samples}")
+    given = {"method": method, "angle": angle, "force_error": force_error, "dof": dof}
+    validate_parameter_constraints(ENGINE_CONSTRAINTS, given, caller_name="force_error")
     check_method(method, Y.shape[1])
-    kernel = check_dof(dof, Y.shape[1], "force_error")
-    options = _core.RepulsionOptions(method, angle, force_error, kernel)
-    approximate, _ = _core.repulsion(layout, options, threads)
+    engine = Engine.of(given)
+    approximate, _ = _core.repulsion(layout, engine.native(Y.shape[1]), threads)
+    kernel = output_kernel(engine.dof, Y.shape[1])
     n = len(Y)
     rng = np.random.default_rng(random_state)
     rows = np.sort(rng.choice(n, size=min(n_samples, n), replace=False)).astype(np.int32)
@@ -310,6 +308,29 @@ def label_agreement(
     return float((votes.argmax(axis=1) == coded).mean())
 
 
+def _exact_affinities(
+    X: Any, perplexity: Perplexity, metric: str, n_jobs: int | None
+) -> Affinities:
+    """Compute P of the exact neighbours in checked data."""
+    n_samples = X.shape[0]
+    check_metric(metric)
+    similarity = check_perplexity(perplexity, n_samples)
+    threads = effective_threads(n_jobs)
+    k = min(n_samples - 1, similarity.usual_neighbors)
+    settings = SearchSettings(k, metric, mode="exact", dtype=np.dtype(np.float64), threads=threads)
+    return joint_probabilities(find_neighbors(X, settings), similarity, threads)
+
+
+def _given_affinities(P: Any) -> csr_matrix:
+    """Check affinities whose logarithms are to be taken; they need not be those of t-SNE."""
+    checked = check_array(
+        check_sparse(P, "P"), accept_sparse="csr", dtype=np.float64, input_name="P"
+    )
+    matrix = csr_matrix(checked)
+    check_not_negative(matrix.data, "P")
+    return matrix
+
+
 def check_data(X: Any) -> Any:
     """Check rows of data: a dense array of a stored type, or a CSR matrix in double precision.
 
@@ -330,7 +351,7 @@ def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 def check_metric(metric: Any) -> None:
     """Refuse a metric that is not computed natively."""
-    if metric not in NATIVE_METRICS:
+    if not isinstance(metric, str) or metric not in NATIVE_METRICS:
         raise ValueError(f"metric must be one of {', '.join(NATIVE_METRICS)}; got {metric!r}")
 
 
