@@ -30,6 +30,34 @@ for arguments in json.loads(sys.argv[1]):
     results.append([code, said.getvalue()])
 print(json.dumps(results))
 """
+CALLS = """
+import json, resource, signal
+import matplotlib.figure, matplotlib.font_manager, numpy as np
+from acctsne import html, movie, plot
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, resource.RLIM_INFINITY))
+Y = np.random.default_rng(0).normal(size=(100, 2))
+recorder = movie.Recorder()
+for iteration in range(recorder.every - 1, 100, recorder.every):
+    recorder(iteration, 1.0, Y)
+calls = {
+    "a.png": lambda: plot.save(Y, "a.png"),
+    "a.html": lambda: html.write(Y, "a.html"),
+    "b.gif": lambda: movie.write([Y, -Y], "b.gif"),
+    "b.mp4": lambda: movie.write([Y, -Y], "b.mp4"),
+    "c.html": lambda: recorder.write("c.html"),
+    "c.mp4": lambda: recorder.write("c.mp4"),
+}
+said = {}
+for name, call in calls.items():
+    try:
+        call()
+        said[name] = "written"
+    except OSError as error:
+        said[name] = str(error)
+print(json.dumps(said))
+"""
+PICTURES = ["a.png", "a.html", "b.gif", "b.mp4", "c.html", "c.mp4"]
 OLD = b"what was there before"
 
 OUTPUTS = [
@@ -45,6 +73,7 @@ OUTPUTS = [
     ("--plot", "map.png"),
     ("--html", "map.html"),
     ("--movie", "map.gif"),
+    ("--movie", "map.mp4"),
     ("--checkpoint", "kept.npz"),
 ]
 
@@ -95,6 +124,26 @@ def test_the_old_file_stays(
     else:
         assert (folder / name).read_bytes() == OLD
     assert not list(folder.glob(".*part*"))
+
+
+def test_pictures_that_programs_write(tmp_path: Path) -> None:
+    for name in PICTURES:
+        (tmp_path / name).write_bytes(OLD)
+    done = subprocess.run(
+        [sys.executable, "-c", CALLS],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert list(said) == PICTURES
+    for name, what in said.items():
+        assert f"{name} cannot be written: " in what
+        assert (tmp_path / name).read_bytes() == OLD
+    assert not list(tmp_path.glob(".*part*"))
 
 
 @pytest.mark.parametrize(("option", "name"), OUTPUTS)

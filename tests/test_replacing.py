@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import threading
 from pathlib import Path
 
@@ -129,3 +130,38 @@ def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
         replacing(tmp_path / "file" / "map.csv"),
     ):
         pass
+
+
+@needs_modes
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("folder", "Is a directory"),
+        ("pipe", "it is a device, a pipe or a socket, no file"),
+        ("circle", "Too many levels of symbolic links"),
+    ],
+)
+def test_what_is_no_file(tmp_path: Path, kind: str, reason: str) -> None:
+    path = tmp_path / "map.npy"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path.name)
+    before = path.lstat()
+    with (
+        pytest.raises(OSError, match=rf"map\.npy cannot be written: {reason}"),
+        replacing(path) as beside,
+    ):
+        beside.touch()
+    assert path.lstat() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 on other systems")
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet", ".feather"])
+def test_a_name_that_is_not_utf8(tmp_path: Path, suffix: str) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/map\xff" + suffix.encode()))
+    io.write(path, np.eye(2))
+    assert np.array_equal(io.read(path).X, np.eye(2))

@@ -4,12 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
 from acctsne import quality
 from acctsne.estimator import TSNE
+from acctsne.files import formats as io
 from acctsne.pictures import plot
 from acctsne.runtime.build import build_info
 from acctsne.runtime.optional import require
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
     report(X, y, tsne, options.threads)
 
     options.output.mkdir(parents=True, exist_ok=True)
-    np.save(options.output / "digits.npy", embedding)
+    io.write(options.output / "digits.npy", embedding)
     title = "Handwritten digits, embedded by acctsne"
     plot.save(embedding, options.output / "digits.png", y, title=title)
     print(f"\nwrote {options.output / 'digits.npy'} and {options.output / 'digits.png'}")

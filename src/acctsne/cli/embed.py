@@ -24,7 +24,6 @@ from acctsne.cli.outputs import (
 from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.estimator import TSNE, fit_with_checkpoint
 from acctsne.files import formats as io
-from acctsne.files.replacing import replacing
 from acctsne.neighbors.nearest import nearest_neighbors
 from acctsne.runtime.labels import missing_labels
 from acctsne.runtime.launch import launched_processes
@@ -191,15 +190,13 @@ def write(options: argparse.Namespace, prepared: Prepared) -> None:
         options.output, embedding, labels, source=options.data, neighbors=prepared.neighbors
     )
     if options.map is not None:
-        with replacing(options.map) as beside:
-            prepared.tsne.save(beside)
+        prepared.tsne.save(options.map)
     if options.plot is not None:
         draw(embedding, options.plot, labels=labels)
     if options.html is not None:
         write_page(embedding, options.html, labels=labels)
     if prepared.recorder is not None:
-        with replacing(options.movie) as beside:
-            prepared.recorder.write(beside, labels=labels)
+        prepared.recorder.write(options.movie, labels=labels)
 
 
 def summary(options: argparse.Namespace, prepared: Prepared, interrupted: bool) -> dict[str, Any]:

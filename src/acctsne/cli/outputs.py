@@ -1,6 +1,7 @@
 """Files that commands write: which can be written, checked before the work, and the writing."""
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from acctsne.cli.inputs import is_file_of_labels
 from acctsne.cli.messages import blaming, note
 from acctsne.cli.options import estimator_parameters
 from acctsne.files import formats as io
-from acctsne.files.replacing import replacing, suffix_of
+from acctsne.files.replacing import suffix_of
 from acctsne.files.tables import write_delimited
 from acctsne.runtime.launch import launched_processes
 from acctsne.runtime.optional import require
@@ -63,14 +64,15 @@ def check_distinct(
     options: argparse.Namespace, read: Mapping[str, Path], written: Mapping[str, Path | str | None]
 ) -> None:
     """Refuse to write over what is read, or two things into one file; all by their flags."""
-    data = options.data.resolve()
-    taken = {path.resolve(): flag for flag, path in read.items()}
+    # Not by Path.resolve, which raises RuntimeError for links that lead in a circle.
+    data = os.path.realpath(options.data)
+    taken = {os.path.realpath(path): flag for flag, path in read.items()}
     if is_file_of_labels(options.labels):
-        taken.setdefault(Path(options.labels).resolve(), "--labels")
+        taken.setdefault(os.path.realpath(options.labels), "--labels")
     for flag, path in written.items():
         if path is None or path == "-":
             continue
-        place = Path(path).resolve()
+        place = os.path.realpath(path)
         if place == data and suffix_of(place) == ".h5ad":
             continue  # the map is added to all that this file holds
         if place in taken:
@@ -144,13 +146,11 @@ def draw(Y: Array, path: Path, **how: Any) -> None:
     """Write a picture of a map."""
     from acctsne.pictures import plot as pictures
 
-    with replacing(path) as beside:
-        pictures.save(Y, beside, **how)
+    pictures.save(Y, path, **how)
 
 
 def write_page(Y: Array | list[Array], path: Path, **how: Any) -> None:
     """Write the interactive page of a map, or of several."""
     from acctsne.pictures import html
 
-    with replacing(path) as beside:
-        html.write(Y, beside, **how)
+    html.write(Y, path, **how)

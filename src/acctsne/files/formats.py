@@ -32,7 +32,13 @@ from scipy.sparse import csr_matrix, issparse, load_npz
 from acctsne.files.backed import mapped_table
 from acctsne.files.hdf5 import find_inside, group_inside
 from acctsne.files.matrix_market import read_matrix_market, write_matrix_market
-from acctsne.files.replacing import DataError, replacing, reserve, suffix_of
+from acctsne.files.replacing import (
+    DataError,
+    check_replaceable,
+    replacing,
+    reserve,
+    suffix_of,
+)
 from acctsne.files.stored_rows import StoredRows
 from acctsne.files.tables import (
     LABEL_NAMES,
@@ -491,6 +497,7 @@ def check_output(
         raise DataError(f"{path}: no such folder")
     if path.is_dir():
         raise DataError(f"{path}: is a folder")
+    check_replaceable(path)
     needs = FORMATS[suffix].needs if suffix in FORMATS else None
     if needs is not None:
         require(*needs)

@@ -25,10 +25,11 @@ def replacing(path: Path) -> Iterator[Path]:
     Whoever reads `path` sees the old file or the whole new one, after a power cut too, and a
     failure leaves the old one. Of several that write at once, the last to end remains. The new file
     has the old one's permissions, and where `path` is a link it is what the link leads to that is
-    replaced. An OSError on the way, such as a full disk, names the file.
+    replaced. Folders, devices and pipes are not. An OSError on the way, such as a full disk, names
+    the file.
     """
     target = Path(os.path.realpath(path))
-    try:
+    with _naming(path):
         beside, mode = _file_beside(target)
         try:
             yield beside
@@ -39,6 +40,19 @@ def replacing(path: Path) -> Iterator[Path]:
             _flush_folder(target.parent)
         finally:
             beside.unlink(missing_ok=True)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise the OSError that replacing a file would end with, as far as it can be foreseen."""
+    with _naming(path):
+        _file_beside(Path(os.path.realpath(path)))[0].unlink()
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in an OSError, whatever it was about on the way."""
+    try:
+        yield
     except OSError as error:
         raise OSError(error.errno, f"{path} cannot be written: {_reason(error)}") from error
 
@@ -53,9 +67,16 @@ def _file_beside(target: Path) -> tuple[Path, int | None]:
     name = f".{target.stem[:20]}.{secrets.token_hex(6)}.part{target.suffix}"
     beside = target.with_name(name)
     try:
-        mode = stat.S_IMODE(target.stat().st_mode)
+        found = target.stat().st_mode
     except FileNotFoundError:
         mode = None
+    else:
+        mode = stat.S_IMODE(found)
+        if stat.S_ISDIR(found):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(found):
+            # Moving a file there would take /dev/null, or the pipe that somebody reads from, away.
+            raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, no file")
     os.close(
         os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600)
     )

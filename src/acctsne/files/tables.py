@@ -465,7 +465,7 @@ def _unused(name: str, taken: Container[str]) -> str:
 def open_parquet(path: Path, choice: Choice) -> StoredRows:
     """Open a parquet file, of whose row groups those are read that hold the rows asked for."""
     parquet = require("pyarrow.parquet", "parquet")
-    with parquet.ParquetFile(path) as file:
+    with open(path, "rb") as opened, parquet.ParquetFile(opened) as file:
         metadata = file.metadata
         columns = _arrow_columns(path, file.schema_arrow, metadata.num_rows, choice)
         columns = columns.without_counters(file.read(columns=columns.counters))
@@ -474,7 +474,7 @@ def open_parquet(path: Path, choice: Choice) -> StoredRows:
 
     def read(begin: int, end: int) -> npt.NDArray[Any]:
         rows = np.empty((end - begin, len(columns.features)), columns.dtype)
-        with parquet.ParquetFile(path) as file:
+        with open(path, "rb") as opened, parquet.ParquetFile(opened) as file:
             for group, first in enumerate(begins[:-1]):
                 start, stop = max(begin, first), min(end, begins[group + 1])
                 if start < stop:
@@ -488,9 +488,11 @@ def open_parquet(path: Path, choice: Choice) -> StoredRows:
 
 
 def _read_arrow_table(path: Path) -> Any:
-    if suffix_of(path) == ".parquet":
-        return require("pyarrow.parquet", "parquet").read_table(path)
-    return require("pyarrow.feather", "parquet").read_table(path)
+    # From an open file: pyarrow takes only names that are UTF-8.
+    with open(path, "rb") as file:
+        if suffix_of(path) == ".parquet":
+            return require("pyarrow.parquet", "parquet").read_table(file)
+        return require("pyarrow.feather", "parquet").read_table(file, memory_map=False)
 
 
 def _is_numeric(kind: Any) -> bool:
@@ -588,10 +590,12 @@ def write_arrow(
     if labels is not None:
         columns["label"] = _arrow_labels(arrow, labels)
     table = arrow.table(columns)
-    if suffix_of(path) == ".parquet":
-        require("pyarrow.parquet", "parquet").write_table(table, path)
-    else:
-        require("pyarrow.feather", "parquet").write_feather(table, path)
+    # Into an open file: pyarrow takes only names that are UTF-8.
+    with open(path, "wb") as file:
+        if suffix_of(path) == ".parquet":
+            require("pyarrow.parquet", "parquet").write_table(table, file)
+        else:
+            require("pyarrow.feather", "parquet").write_feather(table, file)
 
 
 def _arrow_labels(arrow: Any, labels: npt.NDArray[Any]) -> Any:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from acctsne.files.replacing import replacing
 from acctsne.pictures.colors import MISSING, SINGLE, categorical, hex_codes
 from acctsne.pictures.inputs import Categories, Quantized, entries
 from acctsne.pictures.maps import Maps
@@ -80,7 +81,7 @@ def write(
         The map; one of three columns can be rotated. Or several maps, such as those of
         :class:`AlignedTSNE`.
     path : str or Path
-        The file.
+        The file, which is replaced whole or not at all.
     labels : array-like of shape (n_points,), default=None
         Categories of any kind, as for `acctsne.plot.scatter`.
     hover : DataFrame or mapping of names to columns, default=None
@@ -173,7 +174,8 @@ def write(
         plotly=require("plotly.offline", "html").get_plotlyjs(),
         program="\n".join(resource(f"{part}.js") for part in _PROGRAM),
     )
-    Path(path).write_text(page, encoding="utf-8", errors="replace")
+    with replacing(Path(path)) as beside:
+        beside.write_text(page, encoding="utf-8", errors="replace")
 
 
 def resource(name: str) -> str:

@@ -1,10 +1,14 @@
 """Movies as gif, mp4 or html: of a fit, collected as it runs, and from one map to another."""
 
 import base64
+import errno
 import io
 import json
 import math
+import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from operator import index
@@ -15,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter1d
 
+from acctsne.files.replacing import replacing
 from acctsne.pictures.html import fill
 from acctsne.pictures.inputs import Categories, Quantized, categories, check_points
 from acctsne.pictures.maps import Maps
@@ -31,6 +36,9 @@ _LAST_FRAME_SECONDS = 2.0
 _MAP_SECONDS = 1.0  # that a map of several is shown
 _FRAMES_OF_A_FLIP = 24  # from one map to the next
 _INCHES, _DPI = 6.0, 100
+
+# Of the encoder of mp4, whose own default is 23: higher is smaller, and coarser.
+_RATE_FACTOR = 25
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,8 @@ class Recorder:
         Parameters
         ----------
         path : str or Path
-            The file: .gif, .mp4, or .html for a page with a slider that needs no network.
+            The file: .gif, .mp4, or .html for a page with a slider that needs no network. It is
+            replaced whole or not at all.
         labels : array-like of shape (n_points,), default=None
             Categories to colour points by, as for `acctsne.plot.scatter`.
         title : str, default=None
@@ -99,7 +108,9 @@ class Recorder:
                 "no frame was collected: pass the recorder as callback, with "
                 f"callback_every={self.every} or a divisor of it"
             )
-        save(Path(path), _Film(_Growth(self._frames, labels), title))
+        film = _Film(_Growth(self._frames, labels), title)
+        with replacing(Path(path)) as beside:
+            save(beside, film)
 
 
 def write(
@@ -121,7 +132,8 @@ def write(
     Y : list of array-like of shape (n_points, 2) or (n_points, 3)
         The maps, such as those of :class:`AlignedTSNE`.
     path : str or Path
-        The file: .gif, .mp4, or .html for a page with a slider that needs no network.
+        The file: .gif, .mp4, or .html for a page with a slider that needs no network. It is
+        replaced whole or not at all.
     labels : array-like of shape (n_points,), default=None
         Categories to colour points by; with ids, a list with those of each map.
     ids : list of array-like of shape (n_points,), default=None
@@ -150,7 +162,9 @@ def write(
     maps = Maps.of(Y, ids, titles)
     if len(maps) < 2:
         raise ValueError("a movie goes from map to map: Y must be a list of two maps or more")
-    save(Path(path), _Film(_Flips(maps, maps.labels(labels)), title))
+    film = _Film(_Flips(maps, maps.labels(labels)), title)
+    with replacing(Path(path)) as beside:
+        save(beside, film)
 
 
 def camera(radii: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -351,15 +365,30 @@ def _write_gif(path: Path, film: _Film) -> None:
 
 
 def _write_mp4(path: Path, film: _Film) -> None:
-    ffmpeg = require("imageio_ffmpeg", "movie")
-    size = film.canvas.get_width_height()
-    writer = ffmpeg.write_frames(str(path), size, fps=_FRAMES_A_SECOND, macro_block_size=2)
-    writer.send(None)  # starts the encoder
-    for k in range(len(film)):
-        image = np.ascontiguousarray(film.image(k))
-        for _ in range(round(_FRAMES_A_SECOND * film.seconds(k))):
-            writer.send(image)
-    writer.close()
+    # Not by imageio_ffmpeg's own writer, which does not look at how the encoder ended: a full disk
+    # would leave part of a movie and no word of it.
+    program = require("imageio_ffmpeg", "movie").get_ffmpeg_exe()
+    width, height = film.canvas.get_width_height()
+    frames = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
+    frames += ["-r", str(_FRAMES_A_SECOND), "-i", "-"]
+    coded = ["-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", str(_RATE_FACTOR)]
+    command = [program, "-y", "-v", "error", *frames, *coded]
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen([*command, path], stdin=subprocess.PIPE, stderr=said) as encoder,
+    ):
+        assert encoder.stdin is not None  # it was asked for
+        with suppress(BrokenPipeError):  # it has ended, and says why
+            for k in range(len(film)):
+                image = np.ascontiguousarray(film.image(k))
+                for _ in range(round(_FRAMES_A_SECOND * film.seconds(k))):
+                    encoder.stdin.write(image.data)
+            encoder.stdin.close()
+        if encoder.wait() != 0:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").splitlines()
+            first = next((line for line in lines if line.strip()), "no reason given")
+            raise OSError(errno.EIO, f"the encoder ffmpeg failed: {first.rpartition('] ')[2]}")
 
 
 def _write_html(path: Path, film: _Film) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from acctsne.files.replacing import replacing
 from acctsne.pictures.colors import MISSING, SINGLE, categorical, from_hex
 from acctsne.pictures.inputs import Categories, categories, check_points, check_values
 from acctsne.pictures.label_places import island_medians, spread
@@ -146,7 +147,7 @@ def save(
     labels, values, title
         As for `scatter`; with ids, lists with one entry for each map.
     path : str or Path
-        The file; its suffix says the format.
+        The file, which is replaced whole or not at all; its suffix says the format.
     ids : list of array-like of shape (n_points,), default=None
         Names of the points of each of several maps, where these differ in points.
     titles : list of str, default=None
@@ -175,7 +176,8 @@ def save(
     else:
         figure = _draw_several(maps, labels, values, title, Look(**options))
     # Tight: a legend stands outside the axes and is to widen the picture, not to squeeze the map.
-    figure.savefig(path, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
+    with replacing(path) as beside:
+        figure.savefig(beside, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
 
 
 def _draw(Y: npt.ArrayLike, labels: Any, values: Any, **options: Any) -> "Figure":
