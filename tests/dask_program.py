@@ -5,16 +5,10 @@ import traceback
 import warnings
 from typing import Any
 
-import dask.array
 import numpy as np
 import numpy.typing as npt
-import pytest
 from dask_mpi import initialize
-from distributed import Client
 from mpi4py import MPI
-
-import acctsne
-from acctsne.dask import fit_transform
 
 
 def without_nan(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -24,6 +18,14 @@ def without_nan(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def check() -> None:
+    # Here, for the scheduler needs none of it, and the workers but a part.
+    import dask.array
+    import pytest
+    from distributed import Client
+
+    import acctsne
+    from acctsne.dask import fit_transform
+
     # Two blocks of rows, one for each worker, in chunks that are cut elsewhere and along columns.
     X = np.random.default_rng(0).normal(size=(5000, 6)).astype(np.float32)
     how: dict[str, Any] = {"perplexity": 5, "max_iter": 250}

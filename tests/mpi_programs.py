@@ -1,4 +1,8 @@
-"""What tests run under mpiexec, by name. Every process checks what it sees."""
+"""What tests run under mpiexec, by name, one after the other in one launch.
+
+Every process checks what it sees. What only some programs need is imported by these: to start and
+import takes longer than most of what is checked.
+"""
 
 import os
 import pickle
@@ -7,18 +11,18 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
 
-import anndata
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import zarr
 from mpi4py import MPI
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
@@ -26,6 +30,7 @@ from sklearn.base import clone
 import acctsne
 from acctsne import io
 from acctsne.affinities.similarity import Similarity
+from acctsne.cli import main, together
 from acctsne.distributed import TSNE, checkpoint, processes, transform
 from acctsne.distributed.estimator import fit_with_checkpoint
 from acctsne.distributed.neighbors import find_neighbors
@@ -42,6 +47,29 @@ RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
 N_SAMPLES = 8500
 
 
+@contextmanager
+def changed(place: Any, name: str, value: Any) -> Iterator[None]:
+    """Give something another value, which the next program does not see."""
+    before = getattr(place, name)
+    setattr(place, name, value)
+    yield
+    setattr(place, name, before)
+
+
+def meet(comm: Any = COMM) -> None:
+    """Wait for the others asleep: MPI's own barrier would take the cores that they work on."""
+    all_here = comm.Ibarrier()
+    while not all_here.Test():
+        time.sleep(0.005)
+
+
+def by_first(make: Callable[[], Any]) -> Any:
+    """Return what the first process alone makes."""
+    made = make() if RANK == 0 else None
+    meet()
+    return COMM.bcast(made)
+
+
 def clusters(n_samples: int, n_features: int, dtype: Any = np.float32) -> npt.NDArray[Any]:
     random = np.random.default_rng(1)
     X = random.normal(size=(n_samples, n_features)) + 4 * random.integers(0, 6, (n_samples, 1))
@@ -55,12 +83,18 @@ def part(X: npt.NDArray[Any]) -> slice:
     return slice([0, *ends][RANK], ends[RANK])
 
 
-def check_same_bits(X: npt.NDArray[Any], **parameters: Any) -> None:
+def check_same_bits(X: npt.NDArray[Any], end: int = 250, **parameters: Any) -> None:
+    """Compare a fit by all with that of one process, of so many iterations at most."""
     how = {"random_state": 0, "max_iter": 250, "n_jobs": (None, 1, 2, 1)[RANK], **parameters}
     here = part(X)
     given = {**how, "init": how["init"][here]} if isinstance(how.get("init"), np.ndarray) else how
     seen = []
-    tsne = TSNE(**given, callback=lambda *report: seen.append(report), callback_every=100)
+
+    def see(*report: Any) -> bool:
+        seen.append(report)
+        return bool(report[0] + 1 >= end)
+
+    tsne = TSNE(**given, callback=see, callback_every=50)
     assert np.array_equal(tsne.fit_transform(X[here]), tsne.embedding_)
     everything = tsne.gather()
     assert np.array_equal(everything[here], tsne.embedding_)
@@ -69,31 +103,30 @@ def check_same_bits(X: npt.NDArray[Any], **parameters: Any) -> None:
         # What the others' neighbours are is less than all that this process owns.
         positions = tsne.n_iter_ * len(X) * tsne.embedding_[0].nbytes
         assert 0 < tsne.timings_["halo_bytes_sent"] < (SIZE - 1) * positions // SIZE
-    if RANK > 0:
+    if RANK == 0:
+        alone = acctsne.TSNE(**how, callback=see, callback_every=50).fit(X)
+        assert everything.dtype == alone.embedding_.dtype
+        assert np.array_equal(everything, alone.embedding_)
+        assert tsne.kl_divergence_ == alone.kl_divergence_
+        assert tsne.n_iter_ == alone.n_iter_
+        assert tsne.timings_["recall"] == alone.timings_["recall"]
+        half = len(seen) // 2
+        assert half >= 1
+        for (iteration, kl, positions), (other, other_kl, other_positions) in zip(
+            seen[:half], seen[half:], strict=True
+        ):
+            assert (iteration, kl) == (other, other_kl)
+            assert np.array_equal(positions, other_positions)
+    else:
         assert not seen
-        return
-    expected = acctsne.TSNE(
-        **how, callback=lambda *report: seen.append(report), callback_every=100
-    ).fit(X)
-    assert everything.dtype == expected.embedding_.dtype
-    assert np.array_equal(everything, expected.embedding_)
-    assert tsne.kl_divergence_ == expected.kl_divergence_
-    assert tsne.n_iter_ == expected.n_iter_
-    assert tsne.timings_["recall"] == expected.timings_["recall"]
-    half = len(seen) // 2
-    assert half >= 1
-    for (iteration, kl, positions), (other, other_kl, other_positions) in zip(
-        seen[:half], seen[half:], strict=True
-    ):
-        assert (iteration, kl) == (other, other_kl)
-        assert np.array_equal(positions, other_positions)
+    meet()
 
 
 def same_bits() -> None:
     X = clusters(N_SAMPLES, 8)
     if SIZE == 2:
         # In double precision, whose last bits show in what order the two blocks of one were added.
-        check_same_bits(X.astype(np.float64), dtype=np.float64, method="fft")
+        check_same_bits(X.astype(np.float64), end=100, dtype=np.float64, method="fft")
         return
     if SIZE == 4:
         # Rows for each of them; an end that is its own, not that of the iterations.
@@ -101,8 +134,8 @@ def same_bits() -> None:
         return
     check_same_bits(X, init="random", neighbors="approximate")
     X[7] = 0
-    check_same_bits(X, metric="cosine", n_components=3, init=acctsne.init.pca(X, 3))
-    check_same_bits(clusters(4500, 300), schedule="sklearn", perplexity=5)
+    check_same_bits(X, end=100, metric="cosine", n_components=3, init=acctsne.init.pca(X, 3))
+    check_same_bits(clusters(4500, 300), end=100, schedule="sklearn", perplexity=5)
     check_same_bits(clusters(300, 5), perplexity="auto")
 
 
@@ -144,17 +177,21 @@ def exact_neighbors() -> None:
 
 def write_files(X: npt.NDArray[Any]) -> dict[str, Any]:
     """Write numbers in every format that can be read by parts; return what to fit."""
-    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
-    made = anndata.AnnData(csr_matrix((len(X), 1)), obsm={"rows": X})
+    import anndata
+    import pandas as pd
+    import zarr
+
     if RANK == 0:
+        frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+        made = anndata.AnnData(csr_matrix((len(X), 1)), obsm={"rows": X})
         np.save("x.npy", X)
         frame.assign(label="a").to_parquet("x.parquet", row_group_size=1000, use_dictionary=False)
         zarr.create_array("x.zarr", data=X, chunks=(500, X.shape[1]))
         made.write_h5ad("x.h5ad")
-        made.write_h5ad("packed.h5ad", compression="gzip")
+        made.write_h5ad("packed.h5ad", compression="lzf")
         with warnings.catch_warnings(action="ignore"):  # of which zarr format is the coming one
             made.write_zarr("cells.zarr")
-    COMM.Barrier()
+    meet()
     obsm = ["x.h5ad", "packed.h5ad", "cells.zarr"]
     plain = ["x.npy", "x.parquet", "x.zarr"]
     return {
@@ -192,10 +229,15 @@ def files() -> None:
         assert shared.shape == X.shape
         # Row groups, chunks and pages are larger than a row; a file is no smaller than 0.9.
         assert 0.4 < seen / X.nbytes < 0.8, (name, seen, X.nbytes)
+    import anndata
+    import zarr
+
     few = X[:600, :6]
     if RANK == 0:
         zarr.create_array("few.zarr", data=few)
+        anndata.AnnData(csr_matrix(few)).write_h5ad("sparse.h5ad")
     COMM.Barrier()
+    assert "X is stored as a csr_matrix" in raised("sparse.h5ad")
     everything = TSNE(perplexity=5, max_iter=250).fit("few.zarr").gather()
     if RANK == 0:
         expected = acctsne.TSNE(perplexity=5, max_iter=250).fit_transform(few)
@@ -251,12 +293,10 @@ def errors() -> None:
         Path("data.csv").write_text("1,2\n3,4\n")
         np.save("3d.npy", np.zeros((5, 2, 2)))
         np.save("first.npy", np.zeros((5, 2)))
-        anndata.AnnData(csr_matrix(X)).write_h5ad("sparse.h5ad")
     else:
         np.save(f"other{RANK}.npy", np.zeros((6, 2)))
     COMM.Barrier()
     assert "convert the data to one of .npy, .parquet" in raised("data.csv")
-    assert "X is stored as a csr_matrix" in raised("sparse.h5ad")
     assert "an array of shape (5, 2, 2)" in raised("3d.npy")
     different = raised("first.npy" if RANK == 0 else f"other{RANK}.npy")
     assert "files of shape (5, 2) and (6, 2)" in different
@@ -292,11 +332,8 @@ def errors() -> None:
     assert found.startswith(f"TypeError: rank {last}: callback must be callable"), found
     assert not raised(mine, callback=divide if last == RANK else None)
     # After all that, they still work together, and a callback ends a fit for all.
-    tsne = TSNE(max_iter=250, perplexity=5, callback=stop)
-    column_names(tsne, mine)
-    tsne.fit(mine)
+    tsne = TSNE(max_iter=250, perplexity=5, callback=stop).fit(mine)
     assert tsne.n_iter_ == 49
-    assert not hasattr(tsne, "feature_names_in_")
     # New samples, too, are everybody's.
     assert f"rank {last}: Input X contains NaN" in said_by_all(lambda: tsne.transform(bad))
     assert "5 features" in said_by_all(lambda: tsne.transform(clusters(3, 5)))
@@ -359,8 +396,12 @@ def own_ways() -> None:
     assert duplicate == MPI.COMM_NULL
 
 
-def column_names(tsne: TSNE, mine: npt.NDArray[Any]) -> None:
+def column_names() -> None:
     """Columns that have names must have the same ones everywhere, and in the same order."""
+    import pandas as pd
+
+    mine = clusters(600, 4)[RANK::SIZE]
+    tsne = TSNE(max_iter=250, perplexity=5, callback=stop)
     rows = pd.DataFrame(mine, columns=["a", "b", "c", "d"])
     turned = rows[["b", "a", "c", "d"]] if RANK == 1 else rows
     found = said_by_all(lambda: tsne.fit(turned))
@@ -370,6 +411,8 @@ def column_names(tsne: TSNE, mine: npt.NDArray[Any]) -> None:
     tsne.transform(rows[:3])  # without a warning, which would be an error
     found = said_by_all(lambda: tsne.transform(turned))
     assert "rank 1: The feature names should match" in found, found
+    tsne.fit(mine)
+    assert not hasattr(tsne, "feature_names_in_")
 
 
 class Counted(MPI.Intracomm):
@@ -382,17 +425,21 @@ class Counted(MPI.Intracomm):
 
 def long_messages() -> None:
     """Rows go to the first process by pieces that MPI can count, wherever these end."""
-    most, processes.MOST_AT_ONCE = processes.MOST_AT_ONCE, 1000
     X = clusters(500, 30)
-    blocks = list(Processes(Counted(COMM.Dup())).to_first(X[part(X)], 100))
+    with changed(processes, "MOST_AT_ONCE", 1000):
+        blocks = list(Processes(Counted(COMM.Dup())).to_first(X[part(X)], 100))
     assert not blocks if RANK > 0 else np.array_equal(np.concatenate(blocks), X)
-    processes.MOST_AT_ONCE = most
 
 
+def placed_by_one(X: Any, new: Any, how: dict[str, Any]) -> tuple[Any, ...]:
+    tsne = acctsne.TSNE(**how).fit(X)
+    return tsne.embedding_, tsne.kl_divergence_, tsne.transform(new)
+
+
+@changed(transform, "ROUND_ROWS", 200)
 def new_points() -> None:
     """Place samples that some processes have, by data that others have."""
     long_messages()
-    transform.ROUND_ROWS = 200
     new = clusters(1000, 8)[::3] + np.float32(0.25)
     ends = [len(new) // 2, len(new) // 2, len(new)]
     asked = slice([0, *ends][RANK], ends[RANK])
@@ -423,24 +470,23 @@ def new_points() -> None:
             given = {**how, "init": own_start}
         tsne = TSNE(**given).fit(mine)
         placed = tsne.transform(mixed[asked])
-        alone = acctsne.TSNE(**how).fit(X)
-        expected = alone.transform(mixed)
+        embedding, kl, expected = by_first(partial(placed_by_one, X, mixed, how))
         assert placed.dtype == expected.dtype
         assert np.array_equal(placed, expected[asked])
-        assert np.array_equal(expected[[3, 5]], alone.embedding_[[3000, 105]])
+        assert np.array_equal(expected[[3, 5]], embedding[[3000, 105]])
         # By one process and by all, from one file.
         tsne.save("fit.npz")
         loaded = acctsne.TSNE.load("fit.npz")
-        assert np.array_equal(loaded.embedding_, alone.embedding_)
-        assert loaded.kl_divergence_ == alone.kl_divergence_
+        assert np.array_equal(loaded.embedding_, embedding)
+        assert loaded.kl_divergence_ == kl
         assert np.array_equal(loaded.transform(mixed[:20]), expected[:20])
-        together = TSNE.load("fit.npz")
-        assert np.array_equal(together.gather(), alone.embedding_)
-        assert np.array_equal(together.transform(mixed[asked]), expected[asked])
-        together.save("again.npz")
+        reloaded = TSNE.load("fit.npz")
+        assert np.array_equal(reloaded.gather(), embedding)
+        assert np.array_equal(reloaded.transform(mixed[asked]), expected[asked])
+        reloaded.save("again.npz")
         if RANK == 0:
             assert_same_arrays("fit.npz", "again.npz")
-    assert np.array_equal(loaded.init, alone.init)
+    assert np.array_equal(loaded.init, how["init"])
     # Each process finds the others again from a copy of its own estimator, not from another's.
     pickled = pickle.dumps(tsne)
     for copied in (deepcopy(tsne), pickle.loads(pickled)):
@@ -478,11 +524,11 @@ class Kept:
     def __init__(self, n_samples: int = N_SAMPLES) -> None:
         self.X = clusters(n_samples, 8)
         self.init = acctsne.init.pca(self.X, 2)
-        expected = None
-        if RANK == 0:
-            tsne = acctsne.TSNE(**self.HOW, init=self.init, callback=self.end).fit(self.X)
-            expected = tsne.embedding_, tsne.kl_divergence_, tsne.n_iter_, tsne.timings_["recall"]
-        self.expected: Any = COMM.bcast(expected)
+        self.expected = by_first(self.of_one_process)
+
+    def of_one_process(self) -> tuple[Any, ...]:
+        tsne = acctsne.TSNE(**self.HOW, init=self.init, callback=self.end).fit(self.X)
+        return tsne.embedding_, tsne.kl_divergence_, tsne.n_iter_, tsne.timings_["recall"]
 
     def end(self, iteration: int, *_: Any) -> bool:
         return iteration + 1 == self.END
@@ -529,14 +575,12 @@ def some(processes: int) -> Iterator[Any]:
     """Give a communicator of the first processes, None to the others, who wait for them."""
     comm = COMM.Split(0 if processes > RANK else MPI.UNDEFINED)
     yield None if comm == MPI.COMM_NULL else comm
-    done = COMM.Ibarrier()
-    while not done.Test():
-        time.sleep(0.01)
+    meet()
 
 
+@changed(checkpoint, "PIECE_ROWS", 1000)  # so that rows of a process lie in several, or share one
 def checkpoints() -> None:
     """Go on with another number of processes, again and again."""
-    checkpoint.PIECE_ROWS = 1000  # so that rows of a process lie in several, and share some
     kept = Kept()
     folder = Path("fit")
     with some(2) as comm:
@@ -577,7 +621,7 @@ def with_number(file: Path, name: str) -> None:
 
 
 def damaged_checkpoints() -> None:
-    kept = Kept()
+    kept = Kept(BLOCK_ROWS + 400)  # a block for either process
     folder = Path("fit")
     kept.cut_off(COMM, folder, at=50, resume=False)
     last = SIZE - 1
@@ -697,27 +741,100 @@ def interrupted() -> None:
     raise AssertionError("nobody stopped")
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("error")
-    programs = {
-        "same_bits": same_bits,
-        "exact_neighbors": exact_neighbors,
-        "files": files,
-        "errors": errors,
-        "own_ways": own_ways,
-        "unforeseen": unforeseen,
-        "interrupted": interrupted,
-        "checkpoints": checkpoints,
-        "new_points": new_points,
-        "damaged_checkpoints": damaged_checkpoints,
-    }
-    try:
-        for name in sys.argv[1:]:
-            programs[name]()
-    except BaseException:
-        import traceback
+def embed(*arguments: str) -> tuple[list[Any], str]:
+    """Run `acctsne embed`; return the exit codes of all processes, and what they say."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()) as said:
+        try:
+            code: Any = main(["embed", *arguments, "-o", "map.npy"])
+        except SystemExit as ended:
+            code = ended.code
+    everyone = COMM.allgather((code, said.getvalue()))
+    assert "Traceback" not in said.getvalue(), everyone
+    return [code for code, _ in everyone], "".join(said for _, said in everyone)
 
+
+def array_of_a_file() -> None:
+    import anndata
+
+    X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
+    if RANK == 0:
+        anndata.AnnData(np.zeros((300, 1)), obsm={"rows": X}).write_h5ad("x.h5ad")
+    COMM.Barrier()
+    codes, said = embed("x.h5ad", "--key", "rows", "--perplexity", "5")
+    assert codes == [0] * SIZE, said
+    if RANK == 0:
+        expected = acctsne.TSNE(perplexity=5).fit_transform(X)
+        assert np.array_equal(np.load("map.npy"), expected)
+    codes, said = embed("x.h5ad", "--key", "lines")
+    assert codes == [1] * SIZE, said
+    wrong = "acctsne: error: --key: x.h5ad: no 'lines' in obsm; there are rows"
+    assert said.count(wrong) == 1, said
+
+
+def one_message() -> None:
+    """Of all processes one says what is wrong, also if only another one knows."""
+    if RANK == 0:
+        np.save("data.npy", np.zeros((5000, 3)))
+        np.save("long.npy", np.zeros((5001, 2)))
+        np.save("wide.npy", np.zeros((5000, 3)))
+    COMM.Barrier()
+    for start, wrong in {
+        "long.npy": "init has 5001 rows; expected 5000",
+        "wide.npy": "init has shape (5000, 3); expected (5000, 2)",
+    }.items():
+        codes, said = embed("data.npy", "--init", start)
+        assert codes == [1] * SIZE, said
+        assert said.count(f"acctsne: error: --init: {wrong}") == 1, said
+    codes, said = embed("data.npy", "--labels", "y")
+    assert codes == [2] * SIZE, said
+    assert said.count("error: --labels cannot be used by several processes") == 1, said
+    # What is wrong for one process alone, it does not keep to itself.
+    codes, said = embed("data.npy", *(["--init", "absent.npy"] if RANK == 1 else []))
+    assert all(codes), said
+    assert said.count("error: rank 1: argument --init: must be") == 1, said
+    assert not Path("map.npy").exists()
+
+
+def interrupted_before_the_fit() -> None:
+    """Ctrl-C while one of them starts MPI, or checks what it was given."""
+    if RANK == 0:
+        np.save("data.npy", np.zeros((20, 3)))
+    COMM.Barrier()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for step in ("_started", "_check_options"):
+        then = getattr(together, step)
+
+        def interrupted(options: Any, then: Callable[[Any], Any] = then) -> Any:
+            if RANK == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            return then(options)
+
+        with changed(together, step, interrupted):
+            codes, said = embed("data.npy")
+        assert codes == [1] * SIZE, said
+        assert said.count("acctsne: interrupted") == 1, said
+
+
+def run(name: str) -> None:
+    """Run a program in a folder of its own. If it fails, all processes end."""
+    folder = Path(name)
+    if RANK == 0:
+        folder.mkdir()
+    meet()
+    try:
+        os.chdir(folder)
+        with warnings.catch_warnings(action="error"):
+            globals()[name]()
+        os.chdir("..")
+    except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
         COMM.Abort(3)
-    print(f"process {RANK} is content")
+    meet()
+    if RANK == 0:
+        print(f"all are content with {name}", flush=True)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        run(name)
