@@ -96,6 +96,10 @@ EARLY = {
     ),
     "start 3000 x, momentum 0.9": Early(fade(50), spread=3000, momentum=0.9),
     "start 10000 x, momentum 0.9": Early(fade(50), spread=10_000, momentum=0.9),
+    "start 10000 x, momentum 0.8": Early(fade(50), spread=10_000, momentum=0.8),
+    "start 10000 x, 10 held, fade of 40, momentum 0.8": Early(
+        hold(10) + fade(40), spread=10_000, momentum=0.8
+    ),
     "start 30000 x": Early(fade(50), spread=30_000),
 }
 

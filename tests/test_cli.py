@@ -527,7 +527,7 @@ def test_errors_of_score_name_the_flag(
     monkeypatch.chdir(folder)
     for flags, said in [
         (["--dof", "none"], "--dof: The 'dof' parameter"),
-        (["--method", "magic"], "--method: method must be one of"),
+        (["--method", "magic"], "--method: The 'method' parameter of force_error must be"),
         (["--neighbors", "150"], "--neighbors: n_neighbors must be between 1 and n_samples - 1"),
         (["--threads", "0"], "--threads: "),
     ]:
