@@ -79,7 +79,8 @@ def build(name: str, system: System, output: Path) -> Path:
         "ACCTSNE_TARGET": system.target,
         "ACCTSNE_WERROR": "ON",
     }
-    folder = ROOT / "build" / "wheels" / f"{name}-{sysconfig.get_python_version()}"
+    version = sysconfig.get_python_version() + sys.abiflags  # 3.13t is not 3.13
+    folder = ROOT / "build" / "wheels" / f"{name}-{version}"
     if "windows" in system.target:
         settings |= windows_python(folder / "python")
     defines = [f"--config-settings=cmake.define.{key}={value}" for key, value in settings.items()]
