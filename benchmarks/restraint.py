@@ -61,7 +61,7 @@ def restraint(X: Array, parameters: dict[str, Any]) -> dict[str, float]:
     every = TSNE(random_state=0, **parameters).get_params(deep=False)
     problem = problem_of(every, X, check=check_array, caller="TSNE")
     descent, _ = start(problem, StageTimer())
-    descent.run(Schedule.of(every).phases(len(X), descent.tangled), Watch.of(every))
+    descent.run(Schedule.of(every).phases(len(X), descent.start), Watch.of(every))
     return descent.optimizer.restraint
 
 

@@ -11,6 +11,9 @@ from scipy.spatial.distance import squareform
 from sklearn.manifold import _t_sne as sklearn_tsne
 
 from acctsne import TSNE, Affinities, Embedding, init
+from acctsne.affinities.affinities import form_of
+from acctsne.forces.engine import Engine
+from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import Phase, Ramp, Schedule
 from acctsne.optimize.stopping import Watch
 
@@ -26,11 +29,17 @@ def fit(P: Affinities, **parameters: Any) -> TSNE:
     return TSNE(**{"init": "random", "random_state": 0, **parameters}).fit(P)
 
 
+def blurred(layout: Array) -> Array:
+    """Move points by a part of the layout's width."""
+    noise = np.random.default_rng(0).normal(size=layout.shape)
+    return (layout + 0.9 * layout.std() * noise).astype(layout.dtype)
+
+
 def phases(
-    kind: Any = "fast", n_samples: int = 1200, tangled: bool = False, **parameters: Any
+    kind: Any = "fast", n_samples: int = 1200, start: Any = "clear", **parameters: Any
 ) -> list[Phase]:
     schedule = Schedule(kind, **{"early_exaggeration_iter": 250, **parameters})
-    return schedule.phases(n_samples, tangled)
+    return schedule.phases(n_samples, start)
 
 
 class TestLayout:
@@ -56,14 +65,30 @@ class TestLayout:
         assert {phase.learning_rate for phase in phases("sklearn")} == {(50, 50)}
 
     def test_auto_early_exaggeration(self) -> None:
-        for kind, tangled, length in (
-            ("fast", False, 50),
-            ("fast", True, 100),
-            ("sklearn", False, 250),
-            ("sklearn", True, 250),
+        for kind, start, length in (
+            ("fast", "clear", 50),
+            ("fast", "tangled", 100),
+            ("sklearn", "clear", 250),
+            ("sklearn", "blurred", 250),
+            ("sklearn", "tangled", 250),
         ):
-            made = phases(kind, early_exaggeration_iter="auto", tangled=tangled)
+            made = phases(kind, start=start, early_exaggeration_iter="auto")
             assert made[0].end == length
+            assert made[0].spread == 0
+
+    def test_a_blurred_start(self) -> None:
+        held, fading, main = phases(start="blurred", early_exaggeration_iter="auto")
+        assert (held.begin, held.end, fading.begin, fading.end) == (0, 10, 10, 50)
+        assert held.exaggeration == Ramp.constant(12)
+        assert held.learning_rate == Ramp.constant(100)
+        assert (fading.exaggeration, fading.learning_rate) == ((12, 1), (100, 1200))
+        assert (held.momentum, fading.momentum, main.momentum) == (0.8, 0.8, None)
+        assert (held.spread, fading.spread, main.spread) == (1.3, 0, 0)
+        # What the user says stays.
+        held, fading, main = phases(start="blurred", momentum=(0.3, 0.4), learning_rate=7)
+        assert (held.end, fading.end) == (50, 250)
+        assert (held.momentum, fading.momentum, main.momentum) == (0.3, 0.3, 0.4)
+        assert held.learning_rate == fading.learning_rate == Ramp.constant(7)
 
     @pytest.mark.parametrize("kind", ["fast", "sklearn"])
     @pytest.mark.parametrize("early", [0, 100, 250, 5000, "auto"])
@@ -222,6 +247,59 @@ class TestFits:
             auto = fit(P, **parameters).embedding_
             told = fit(P, early_exaggeration_iter=length, **parameters).embedding_
             np.testing.assert_array_equal(auto, told)
+
+    def test_a_blurred_start_is_widened_and_held(self, P: Affinities) -> None:
+        start = blurred(init.spectral(P)).astype(np.float64)
+        P = Affinities.from_matrix(P.to_scipy(), dtype=np.float64)
+        seen: dict[int, Array] = {}
+        TSNE(
+            init=start,
+            dtype=np.float64,
+            max_iter=250,
+            callback=lambda i, _, Y: seen.update({i: Y}),
+            callback_every=1,
+        ).fit(P)
+        spread = np.sqrt(((start - start.mean(axis=0)) ** 2).sum(axis=1).mean())
+        embedding = Embedding(P, start * (1.3 / spread))
+        for iteration in range(50):
+            factor = 12 ** (1 - max(iteration - 10, 0) / 40)
+            embedding.optimize(1, exaggeration=factor, momentum=0.8)
+            np.testing.assert_allclose(
+                seen[iteration], embedding.positions, atol=1e-6 * embedding.positions.std()
+            )
+
+    def test_what_is_not_widened(self, P: Affinities) -> None:
+        start = blurred(init.spectral(P))
+        wide = 1e6 * start
+        assert Optimizer(form_of(P), start, Engine(), 1).kind_of_start() == "blurred"
+        for given, more, how in (
+            (start, {"schedule": "sklearn"}, {}),
+            (start, {}, {"fixed": [0]}),
+            (wide, {}, {}),
+        ):
+            first: list[Array] = []
+            stop = TSNE(init=given, callback=lambda _, __, Y, to=first: to.append(Y) or True)
+            stop.set_params(callback_every=1, **more).fit(P, **how)
+            assert 0.1 < first[0].std() / given.std() < 10
+
+    @pytest.mark.parametrize("dims", [1, 2, 3])
+    def test_kinds_of_starts(self, dims: int) -> None:
+        rng = np.random.default_rng(0)
+        truth = rng.uniform(size=(2000, dims))
+        P = Affinities.from_data(truth, perplexity=20, dtype=np.float64)
+        p = P.to_scipy().tocoo()
+        pairs_by_entropy = np.exp(-np.sum(p.data * np.log(p.data)))
+        for noise, kind in ((0.0, "clear"), (0.2, "blurred"), (100.0, "tangled")):
+            layout = truth + noise * rng.normal(size=truth.shape)
+            layout *= 1e-4
+            apart = np.sum(p.data * ((layout[p.row] - layout[p.col]) ** 2).sum(axis=1))
+            disorder = apart / (2 * layout.var(axis=0).sum())
+            faithful = (pairs_by_entropy / (2000 * 1999)) ** (2 / dims)
+            expected = (
+                "tangled" if disorder > 0.7 else "blurred" if disorder > 3 * faithful else "clear"
+            )
+            assert expected == kind
+            assert Optimizer(form_of(P), layout, Engine(), 1).kind_of_start() == kind
 
     def test_where_a_fit_ends(
         self, digits: tuple[Array, Array], caplog: pytest.LogCaptureFixture

@@ -145,6 +145,11 @@ public:
     optimizer_->reset_momentum();
   }
 
+  void widen(double spread, int threads) {
+    const Exclusive alone(owner_, Exclusive::Nested::refused);
+    run_native(threads, [&](ThreadTeam& team) { optimizer_->widen(spread, team); });
+  }
+
   void hold(const std::optional<Input1<std::uint8_t>>& fixed) {
     require(!fixed || fixed->shape(0) == rows_, "fixed and the layout differ in rows");
     const Exclusive alone(owner_, Exclusive::Nested::refused);
@@ -325,6 +330,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("disorder", &Bound::disorder, "threads"_a)
       .def("forces", &Bound::forces, "threads"_a)
       .def("reset_momentum", &Bound::reset_momentum)
+      .def("widen", &Bound::widen, "spread"_a, "threads"_a)
       .def("hold", &Bound::hold, "fixed"_a.noconvert().none())
       .def("tether", &Bound::tether, "targets"_a.noconvert(), "weights"_a.noconvert())
       .def("state", &Bound::state)

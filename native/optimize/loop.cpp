@@ -87,6 +87,22 @@ public:
     friction_ = Friction();
   }
 
+  void widen(double spread, ThreadTeam& team) override {
+    sums_.start(layout_.size(), kSumRows);
+    parallel_for(team, own_, kSumRows, [&](Size begin, Size end) {
+      for (Size c = begin * layout_.dims; c < end * layout_.dims; ++c) {
+        const double from_mean = distance_from_mean(c);
+        *sums_.of_row(begin) += from_mean * from_mean;
+      }
+    });
+    gather_sums();
+    const double factor = spread / std::sqrt(sums_.total() / static_cast<double>(layout_.size()));
+    if (factor > 1 && std::isfinite(factor) && layout_.fixed.empty()) {
+      scale_layout(layout_, factor);
+      evaluated_at_ = -1;
+    }
+  }
+
   void hold(std::span<const std::uint8_t> fixed) override { hold_points(layout_, fixed); }
 
   void tether(std::span<const Real> targets, std::span<const Real> weights) override {
@@ -190,15 +206,12 @@ public:
 
   double disorder(ThreadTeam& team) override {
     evaluate(team);
-    const auto dims = static_cast<Size>(layout_.dims);
     sums_.start(layout_.size(), kSumRows, 2);
     parallel_for(team, own_, kSumRows, [&](Size begin, Size end) {
       double* sums = sums_.of_row(begin);
-      for (Size c = begin * dims; c < end * dims; ++c) {
-        const auto at = static_cast<std::size_t>(c);
-        const auto mean = static_cast<double>(layout_.mean[static_cast<std::size_t>(c % dims)]);
-        const double from_mean = static_cast<double>(layout_.points[at]) - mean;
-        sums[0] += static_cast<double>(forces_.attractive[at]) * from_mean;
+      for (Size c = begin * layout_.dims; c < end * layout_.dims; ++c) {
+        const double from_mean = distance_from_mean(c);
+        sums[0] += static_cast<double>(forces_.attractive[static_cast<std::size_t>(c)]) * from_mean;
         sums[1] += from_mean * from_mean;
       }
     });
@@ -222,6 +235,13 @@ public:
   double z() const override { return z_; }
 
 private:
+  // Of one coordinate of a point.
+  double distance_from_mean(Size coordinate) const {
+    const Real mean = layout_.mean[static_cast<std::size_t>(coordinate % layout_.dims)];
+    const Real value = layout_.points[static_cast<std::size_t>(coordinate)];
+    return static_cast<double>(value) - static_cast<double>(mean);
+  }
+
   // One iteration and the report that may be due after it; returns false if the observer ends the
   // phase.
   bool iterate(const Phase& phase, double part, ThreadTeam& team, const Observer& observer) {

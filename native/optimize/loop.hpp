@@ -70,6 +70,10 @@ public:
   virtual bool run(const Phase& phase, ThreadTeam& team, const Observer& observer) = 0;
   // Forgets momentum, friction and gains.
   virtual void reset_momentum() = 0;
+  // Scales a layout whose points are closer to its mean than `spread`, in root mean square, so that
+  // they are as far; leaves wider ones alone, and those in which points are held. Lengths are in
+  // the output kernel's unit.
+  virtual void widen(double spread, ThreadTeam& team) = 0;
   // Holds the points where `fixed` (one value a row of P) is not zero; an empty span lets all go.
   virtual void hold(std::span<const std::uint8_t> fixed) = 0;
   // Draws every point to a target of its own: the objective gains 2 / N times the sum of weight

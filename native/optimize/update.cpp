@@ -43,6 +43,16 @@ void start_layout(Layout<Real>& layout, const Real* points, Size count) {
 }
 
 template <typename Real>
+void scale_layout(Layout<Real>& layout, double factor) {
+  // Rounding keeps order, so that bounds stay those of the points.
+  for (std::vector<Real>* values : {&layout.points, &layout.lower, &layout.upper, &layout.mean}) {
+    for (Real& value : *values) {
+      value = static_cast<Real>(factor * static_cast<double>(value));
+    }
+  }
+}
+
+template <typename Real>
 void relabel_layout(Layout<Real>& layout, const std::vector<PointId>& order, ThreadTeam& team) {
   const ThreadTeam::Uninterrupted to_the_end(team);
   const Size count = layout.size();
@@ -195,6 +205,7 @@ UpdateTotals finish_step(Layout<Real>& layout, RowSums& sums) {
 
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \
   template void start_layout(Layout<Real>&, const Real*, Size);                                    \
+  template void scale_layout(Layout<Real>&, double);                                               \
   template void relabel_layout(Layout<Real>&, const std::vector<PointId>&, ThreadTeam&);           \
   template std::vector<Real> in_row_order(const Layout<Real>&, const std::vector<Real>&);          \
   template void precondition_layout(Layout<Real>&, std::span<const Real>);                         \

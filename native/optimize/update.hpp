@@ -44,6 +44,10 @@ struct UpdateTotals {
 template <typename Real>
 void start_layout(Layout<Real>& layout, const Real* points, Size count);
 
+// Multiplies all positions by a positive factor.
+template <typename Real>
+void scale_layout(Layout<Real>& layout, double factor);
+
 // Numbers the points anew: point i becomes what point order[i] was.
 template <typename Real>
 void relabel_layout(Layout<Real>& layout, const std::vector<PointId>& order, ThreadTeam& team);

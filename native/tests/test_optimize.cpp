@@ -187,6 +187,64 @@ TEST(disorder_is_the_work_of_the_attraction) {
   CHECK_EQUAL(make_optimizer(P.view(), one_place.data(), 2, {})->disorder(team), 1.0);
 }
 
+TEST(a_narrow_layout_is_widened) {
+  constexpr Size kCount = 3000;
+  for_reals([]<typename Real>() {
+    const Csr<Real> P = make_joint<Real>(kCount, 8);
+    for (const OutputKernel& output_kernel : kOutputKernels) {
+      for (const int dims : kSomeDims) {
+        std::vector<Real> points = start_positions<Real>(kCount, dims, 1e-2);
+        for (std::size_t c = 0; c < points.size(); c += at(dims)) {
+          points[c] += Real(0.5); // its mean is elsewhere
+        }
+        const RepulsionOptions options = {Method::automatic, 0.5, 0.02, output_kernel};
+        // In units of the output kernel.
+        const auto spread = [&](const std::vector<Real>& of) {
+          std::vector<double> mean(at(dims), 0);
+          for (std::size_t c = 0; c < of.size(); ++c) {
+            mean[c % at(dims)] += static_cast<double>(of[c]) / kCount;
+          }
+          double sum = 0;
+          for (std::size_t c = 0; c < of.size(); ++c) {
+            sum += std::pow(static_cast<double>(of[c]) - mean[c % at(dims)], 2) / kCount;
+          }
+          return std::sqrt(sum) / output_kernel.unit();
+        };
+        for (const int threads : {1, 3}) {
+          ThreadTeam team(threads);
+          const auto widened = make_optimizer(P.view(), points.data(), dims, options);
+          widened->evaluate(team); // what it keeps is of other places
+          widened->widen(2.5, team);
+          const std::vector<Real> now = positions(*widened);
+          CHECK_NEAR(spread(now), 2.5, 1e-5);
+          const double factor = 2.5 / spread(points);
+          for (std::size_t c = 0; c < points.size(); ++c) {
+            CHECK_NEAR(static_cast<double>(now[c]), factor * static_cast<double>(points[c]), 1e-4);
+          }
+          // It goes on as one that starts there, up to what the numbering rounds.
+          const auto started = make_optimizer(P.view(), now.data(), dims, options);
+          for (Optimizer<Real>* optimizer : {widened.get(), started.get()}) {
+            optimizer->run(make_phase(3), team, {});
+          }
+          const std::vector<Real> a = positions(*widened);
+          const std::vector<Real> b = positions(*started);
+          for (std::size_t c = 0; c < a.size(); ++c) {
+            CHECK_NEAR(static_cast<double>(a[c]), static_cast<double>(b[c]), 1e-2);
+          }
+          // What is wider stays, and so does what has points held.
+          widened->widen(1e-3, team);
+          CHECK(same_bytes(positions(*widened), a));
+          std::vector<std::uint8_t> held(at(kCount), 0);
+          held[7] = 1;
+          widened->hold(held);
+          widened->widen(1e3, team);
+          CHECK(same_bytes(positions(*widened), a));
+        }
+      }
+    }
+  });
+}
+
 TEST(a_run_follows_the_rule) {
   // Twenty iterations written out from the definitions, with exaggeration that fades, a clipped
   // step, a mean that moves, and momentum that is given or adapts itself.

@@ -15,14 +15,15 @@ from acctsne.embedding.joint_descent import JointDescent
 from acctsne.embedding.ties import Ties, ties_of_ids, ties_of_relations
 from acctsne.estimator import PARAMETER_CONSTRAINTS, TSNE
 from acctsne.forces.output_kernel import Dof
-from acctsne.optimize.schedule import PerPhase, Schedule
+from acctsne.optimize.optimizer import Optimizer
+from acctsne.optimize.schedule import PerPhase, Schedule, Start
 from acctsne.optimize.stopping import Watch
 from acctsne.problem import Problem, problem_of
 from acctsne.runtime.errors import error_of
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, logger, progress_bar, shown_log
 from acctsne.runtime.threads import limited_libraries
-from acctsne.stages import BY_ONE_PROCESS, affinities_and_layout, is_tangled
+from acctsne.stages import BY_ONE_PROCESS, affinities_and_layout
 
 # The parameters that every slice's TSNE gets as they are.
 SHARED_PARAMETERS = (
@@ -307,10 +308,15 @@ dtype, force_error, dof, neighbors, verbose, random_state
             ]
             del parts  # before the optimisers make their own form of P anew
             schedules = [
-                schedule.phases(problem.n_samples, is_tangled(optimizer))
+                schedule.phases(problem.n_samples, _start_of_tied(optimizer))
                 for problem, optimizer in zip(problems, optimizers, strict=True)
             ]
         return JointDescent(optimizers, schedules, ties, float(self.strength))
+
+
+def _start_of_tied(optimizer: Optimizer) -> Start:
+    """Tell the kind of a start, of which none is widened: tied maps keep the same size."""
+    return "tangled" if optimizer.kind_of_start() == "tangled" else "clear"
 
 
 def _check_ties(relations: Any, ids: Any, sizes: Sequence[int]) -> Ties:

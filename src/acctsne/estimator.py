@@ -488,7 +488,7 @@ class TSNE(
     ) -> None:
         optimizer = descent.optimizer
         parameters = self.get_params(deep=False)
-        schedule = Schedule.of(parameters).phases(problem.n_samples, descent.tangled)
+        schedule = Schedule.of(parameters).phases(problem.n_samples, descent.start)
         if checkpoint is not None:
             checkpoint.check_place(descent, schedule)
         self.learning_rate_ = schedule[0].learning_rate.first

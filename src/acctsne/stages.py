@@ -16,7 +16,6 @@ from acctsne.neighbors.principal_components import principal_components
 from acctsne.neighbors.records import Neighbors
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
-from acctsne.optimize.schedule import TANGLED
 from acctsne.problem import Problem, Samples
 from acctsne.runtime.progress import StageTimer, busy, logger
 
@@ -99,9 +98,4 @@ def start(
     recall, frame = (found.recall, found.frame) if found else (1.0, None)
     # Before the optimiser makes its own form of P anew, which takes as much memory.
     del P, found
-    return Descent(optimizer, recall, tangled=is_tangled(optimizer)), frame
-
-
-def is_tangled(optimizer: Optimizer) -> bool:
-    """Tell whether a layout knows nothing of the data yet."""
-    return optimizer.disorder() > TANGLED
+    return Descent(optimizer, recall, optimizer.kind_of_start()), frame

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 from scipy.sparse import issparse
@@ -14,7 +14,7 @@ from acctsne.embedding.stored import read_optimizer, settings_and_arrays
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
-from acctsne.optimize.schedule import Phase
+from acctsne.optimize.schedule import Phase, Start
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.progress import logger
 
@@ -110,7 +110,7 @@ class Checkpoint:
         return {
             "of": self._identity,
             "recall": descent.recall,
-            "tangled": descent.tangled,
+            "start": descent.start,
             "phase": descent.phase,
             "watch": descent.watch and asdict(descent.watch),
         }
@@ -147,10 +147,17 @@ def descent_of(contents: Contents, optimizer: Optimizer) -> Descent:
     return Descent(
         optimizer,
         contents.number("recall"),
-        contents.setting("tangled", bool),
+        _start(contents),
         contents.setting("phase", int),
         _watch(contents),
     )
+
+
+def _start(contents: Contents) -> Start:
+    start = contents.setting("start", str)
+    if start not in get_args(Start):
+        raise ValueError(f"start is {start!r:.50}")
+    return cast(Start, start)
 
 
 def _watch(contents: Contents) -> Watch | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from acctsne.optimize.optimizer import NOBODY, Observers, Optimizer
-from acctsne.optimize.schedule import Phase
+from acctsne.optimize.schedule import Phase, Start
 from acctsne.optimize.stopping import Watch
 
 
@@ -14,7 +14,7 @@ class Descent:
 
     optimizer: Optimizer
     recall: float = 1.0  # the part of the nearest neighbours that its affinities know
-    tangled: bool = False  # whether it started from a layout that knows nothing of the data
+    start: Start = "clear"  # how much the layout that it started from knows of the data
     phase: int = 0  # index into the schedule
     watch: Watch | None = None  # over the present phase; None before it begins, or without rules
 
@@ -36,6 +36,8 @@ class Descent:
                 self.watch = rules and replace(rules)
                 if phase.restart:
                     self.optimizer.reset_momentum()
+                if phase.spread:
+                    self.optimizer.widen(phase.spread)
             ended = self.optimizer.run(phase, self.watch, observers)
             if ended:
                 return ended

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from acctsne import _core
 from acctsne.affinities.forms import Conditional, Matrix, field_values
 from acctsne.forces.engine import Engine
-from acctsne.optimize.schedule import CHECK_EVERY, Phase
+from acctsne.optimize.schedule import BLURRED, CHECK_EVERY, TANGLED, Phase, Start
 from acctsne.optimize.state import OptimizerState
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.communicator import Communicator
@@ -59,6 +60,7 @@ class Optimizer:
     ) -> None:
         self.engine = engine
         self.threads = threads
+        self._dims = layout.shape[1]
         kind: Any = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
         others = () if processes is None else (processes,)
         self._native: _core.Optimizer32 | _core.Optimizer64 = kind(
@@ -97,6 +99,16 @@ class Optimizer:
         """Tell how far apart neighbours are: 0 in one place, about 1 where all is at random."""
         return self._native.disorder(self.threads)
 
+    def kind_of_start(self) -> Start:
+        """Tell how much the present layout knows of the data."""
+        disorder = self.disorder()
+        # P has as many pairs as would be equally likely by its entropy: this part of all pairs. In
+        # a map that shows them perfectly, they fill as large a part of its area.
+        faithful = exp(-self.kl_of_one_place * 2 / self._dims)
+        if disorder > TANGLED:
+            return "tangled"
+        return "blurred" if disorder > BLURRED * faithful else "clear"
+
     def state(self) -> OptimizerState:
         """Return all that is needed to go on later."""
         return self._native.state()
@@ -108,6 +120,13 @@ class Optimizer:
     def reset_momentum(self) -> None:
         """Forget momentum and gains."""
         self._native.reset_momentum()
+
+    def widen(self, spread: float) -> None:
+        """Scale a layout to this root mean square distance from its mean, unless it is wider.
+
+        One that has points held stays as it is.
+        """
+        self._native.widen(spread, self.threads)
 
     def hold(self, fixed: npt.NDArray[np.uint8] | None) -> None:
         """Hold the points where `fixed` is not 0, and let go of all others."""

@@ -35,15 +35,26 @@ LOOK_EVERY = 20
 FADE = 50
 FADE_OF_TANGLED = 100
 
-# A start is tangled if neighbours are this far apart in it, as a part of what they would be at
-# random (Optimizer.disorder; docs/tuning.md has figures).
+# How much a start knows of the data, by how far apart neighbours are in it (Optimizer.disorder).
+# It is tangled if that is more than this part of what it would be at random; blurred if it is more
+# than so many times what it would be in a map that shows all of them (docs/tuning.md has figures).
 TANGLED = 0.7
+BLURRED = 3.0
+
+# A blurred start, such as principal components of images, shows where groups of points belong, but
+# not their neighbours. It keeps more of that if it is as wide as groups are when they form, and if
+# momentum does not carry them past each other (benchmarks/arrangement.py, docs/tuning.md).
+# Exaggeration is held for the first part of its time, so that the groups form before it fades.
+SPREAD_OF_BLURRED = 1.3
+MOMENTUM_OF_BLURRED = 0.8
+HELD_OF_BLURRED = 1 / 5
 
 # Iterations of scikit-learn's early exaggeration.
 SKLEARN_EARLY = 250
 
 PerPhase = float | Sequence[float] | Literal["auto"]
 Rule = Literal["heavy_ball", "delta_bar_delta"]
+Start = Literal["clear", "blurred", "tangled"]
 
 
 class Ramp(NamedTuple):
@@ -64,21 +75,26 @@ class Phase:
 
     name: str
     end: int  # the iteration, counted over all phases, that it ends before
-    exaggeration: Ramp  # this and the next from the first of all iterations to the end
+    exaggeration: Ramp  # this and the next from its first iteration to its last
     learning_rate: Ramp
     momentum: float | None  # None for as much as the run bears
     max_step: float
     rule: Rule = "heavy_ball"
+    begin: int = 0  # the iteration that it begins with
     restart: bool = False  # forget momentum and gains before it
+    spread: float = 0.0  # a narrower layout is widened to this before it; 0 if none is
     look_every: int = 0  # iterations between looks at the stopping rules; 0 if none applies
 
     def native(
         self, iterations: int, done: int, report_every: Sequence[int] = (), left: int = 0
     ) -> _core.Phase:
-        """Return what the native core takes: so many iterations between those done and left."""
+        """Return what the native core takes: so many iterations between those done and left.
+
+        Those done are counted over all phases.
+        """
         return _core.Phase(
             iterations=iterations,
-            done=done,
+            done=max(done - self.begin, 0),
             exaggeration=self.exaggeration,
             learning_rate=self.learning_rate,
             rule=self.rule,
@@ -115,9 +131,9 @@ class Schedule:
         names = [field.name for field in fields(cls) if field.name != "kind"]
         return cls(kind=parameters["schedule"], **{name: parameters[name] for name in names})
 
-    def phases(self, n_samples: int, tangled: bool = False) -> list[Phase]:
-        """Lay out the phases of a descent of so many samples from a start that may be tangled."""
-        early_end = self._early_end(tangled)
+    def phases(self, n_samples: int, start: Start = "clear") -> list[Phase]:
+        """Lay out the phases of a descent of so many samples from a start of some kind."""
+        early_end = self._early_end(start)
         late_start = (
             self.max_iter if self.late_exaggeration == 1.0 else self.late_exaggeration_start
         )
@@ -125,7 +141,8 @@ class Schedule:
         faded = Ramp(
             float(self.early_exaggeration), float(after if self._fast else self.early_exaggeration)
         )
-        phases = [self._phase("early exaggeration", early_end, faded, n_samples, early=True)]
+        early = self._phase("early exaggeration", early_end, faded, n_samples, early=True)
+        phases = _held_first(early) if self._fast and start == "blurred" else [early]
         if late_start is not None:
             # No iterations at all where early exaggeration lasts longer.
             phases.append(self._phase("embedding", late_start, Ramp.constant(1.0), n_samples))
@@ -140,10 +157,11 @@ class Schedule:
     def _fast(self) -> bool:
         return self.kind == "fast"
 
-    def _early_end(self, tangled: bool) -> int:
+    def _early_end(self, start: Start) -> int:
         wanted = self.early_exaggeration_iter
         if wanted == "auto":
-            wanted = (FADE_OF_TANGLED if tangled else FADE) if self._fast else SKLEARN_EARLY
+            fade = FADE_OF_TANGLED if start == "tangled" else FADE
+            wanted = fade if self._fast else SKLEARN_EARLY
         return min(wanted, self.max_iter)
 
     def _phase(
@@ -176,6 +194,21 @@ class Schedule:
         if self._fast:
             return Ramp(*(n_samples / factor for factor in exaggeration))
         return Ramp.constant(max(n_samples / self.early_exaggeration / 4, SKLEARN_SMALLEST_RATE))
+
+
+def _held_first(early: Phase) -> list[Phase]:
+    """Cut early exaggeration, from a blurred start, into a part that is held and one that fades."""
+    momentum = MOMENTUM_OF_BLURRED if early.momentum is None else early.momentum
+    end = int(HELD_OF_BLURRED * early.end)
+    held = replace(
+        early,
+        end=end,
+        exaggeration=Ramp.constant(early.exaggeration.first),
+        learning_rate=Ramp.constant(early.learning_rate.first),
+        momentum=momentum,
+        spread=SPREAD_OF_BLURRED,
+    )
+    return [held, replace(early, begin=end, momentum=momentum)]
 
 
 def _per_phase(value: PerPhase) -> tuple[float | None, float | None]:
