@@ -34,8 +34,8 @@ from acctsne.neighbors.nearest import readable
 from acctsne.neighbors.records import NEIGHBOR_MODES
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Callback, Observers
-from acctsne.optimize.schedule import MAX_ITERATIONS, PerPhase, Schedule
-from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, Watch, log_end
+from acctsne.optimize.schedule import MAX_ITERATIONS, PerPhase
+from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, log_end
 from acctsne.problem import Problem, Samples, check_new_samples, problem_of
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, busy, logger, progress_bar, shown_log
@@ -486,8 +486,7 @@ class TSNE(
         checkpoint: Checkpoint | None,
     ) -> None:
         optimizer = descent.optimizer
-        parameters = self.get_params(deep=False)
-        schedule = Schedule.of(parameters).phases(problem.n_samples, descent.tangled)
+        schedule = problem.schedule.phases(problem.n_samples, descent.tangled)
         if checkpoint is not None:
             checkpoint.check_place(descent, schedule)
         self.learning_rate_ = schedule[0].learning_rate.first
@@ -504,7 +503,7 @@ class TSNE(
                     progress=move_to,
                 )
                 optimizer.hold(problem.fixed)
-                ended = descent.run(schedule, Watch.of(parameters), observers)
+                ended = descent.run(schedule, problem.rules, observers)
             log_end(optimizer.n_iter, ended or "max_iter")
             self.kl_divergence_ = optimizer.kl()
             optimizer.log_restraint()

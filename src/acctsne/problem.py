@@ -20,7 +20,8 @@ from acctsne.init.layouts import check_initial_layout
 from acctsne.neighbors.given import check_graph, is_precomputed
 from acctsne.neighbors.nearest import readable
 from acctsne.neighbors.records import SearchSettings
-from acctsne.optimize.schedule import check_pair
+from acctsne.optimize.schedule import Schedule, check_pair
+from acctsne.optimize.stopping import Watch
 from acctsne.runtime.checks import check_layout_dtype, check_n_samples
 from acctsne.runtime.progress import logger
 from acctsne.runtime.rows import STORED_TYPES, check_finite, with_whole_rows
@@ -51,6 +52,8 @@ class Problem:
     dtype: np.dtype[Any]
     init: str | npt.NDArray[Any]
     engine: Engine
+    schedule: Schedule
+    rules: Watch  # by which the descent ends before its time
     threads: int
     random_state: Any
     verbose: int
@@ -187,6 +190,8 @@ def _problem(
         dtype=dtype,
         init=init,
         engine=Engine.of(parameters),
+        schedule=Schedule.of(parameters),
+        rules=Watch.of(parameters),
         threads=effective_threads(parameters["n_jobs"]),
         random_state=parameters["random_state"],
         verbose=parameters["verbose"],
