@@ -15,8 +15,6 @@ from sklearn import datasets
 from sklearn.utils.validation import check_array
 
 from acctsne import TSNE
-from acctsne.optimize.schedule import Schedule
-from acctsne.optimize.stopping import Watch
 from acctsne.problem import problem_of
 from acctsne.runtime.progress import StageTimer
 from acctsne.stages import start
@@ -61,7 +59,7 @@ def restraint(X: Array, parameters: dict[str, Any]) -> dict[str, float]:
     every = TSNE(random_state=0, **parameters).get_params(deep=False)
     problem = problem_of(every, X, check=check_array, caller="TSNE")
     descent, _ = start(problem, StageTimer())
-    descent.run(Schedule.of(every).phases(len(X), descent.start), Watch.of(every))
+    descent.run(problem.schedule.phases(len(X), descent.start), problem.rules)
     return descent.optimizer.restraint
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from acctsne.affinities.forms import Matrix
 from common import (
     Disturbance,
     disturbance_note,
@@ -27,7 +28,6 @@ from common import (
 from datasets import Dataset
 from steps import (
     METHODS,
-    Affinities,
     find_neighbors,
     late_layout,
     make_affinities,
@@ -124,19 +124,19 @@ def default_sizes(points: int) -> list[int]:
 
 def make_late(
     dataset: Dataset, size: int, args: argparse.Namespace
-) -> tuple[Affinities, npt.NDArray[Any]]:
+) -> tuple[Matrix, npt.NDArray[Any]]:
     """Return P and a late layout of a random sample of the data."""
     X = dataset.X
     if size < len(X):
         rows = np.random.default_rng(args.seed).choice(len(X), size=size, replace=False)
         X = np.ascontiguousarray(X[np.sort(rows)])
     neighbors = find_neighbors(X, args.perplexity, args.threads)
-    P = make_affinities(neighbors, args.dtype, args.threads)
+    P, _ = make_affinities(neighbors, args.perplexity, args.dtype, args.threads)
     return P, late_layout(P, pca_layout(X, args.seed), args.layout_iterations, args.threads)
 
 
 def measure(
-    P: Affinities, layout: npt.NDArray[Any], method: str, threads: int, args: argparse.Namespace
+    P: Matrix, layout: npt.NDArray[Any], method: str, threads: int, args: argparse.Namespace
 ) -> dict[str, Any]:
     runs = [
         time_iterations(P, layout, method, args.iterations, threads) for _ in range(args.repeats)

@@ -8,7 +8,6 @@ estimator would search the neighbours and run the early iterations again for eac
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,7 +20,7 @@ from acctsne import _core
 from acctsne.affinities.forms import Matrix
 from acctsne.forces.engine import Engine
 from acctsne.neighbors.euclidean import exact_neighbors
-from acctsne.neighbors.records import SearchSettings
+from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import MAX_STEP, Phase, Ramp, Schedule
@@ -56,44 +55,29 @@ STEPS = {
 }
 
 
-@dataclass(frozen=True)
-class Neighbors:
-    indices: npt.NDArray[np.int32]
-    squared: npt.NDArray[Any]
-    perplexity: float
-
-
-@dataclass(frozen=True)
-class Affinities:
-    offsets: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int32]
-    values: npt.NDArray[Any]
-    bsp_seconds: float
-
-    def optimizer(self, layout: npt.NDArray[Any], method: str, threads: int) -> Optimizer:
-        start = np.ascontiguousarray(layout, dtype=self.values.dtype)
-        P = Matrix(self.offsets, self.columns, self.values)
-        return Optimizer(P, start, Engine(method), threads)
-
-
 def find_neighbors(X: npt.NDArray[np.float32], perplexity: float, threads: int) -> Neighbors:
     k = min(len(X) - 1, int(3 * perplexity + 1))
-    found = exact_neighbors(X, SearchSettings(k, dtype=np.dtype(np.float64), threads=threads))
-    return Neighbors(found.indices, found.squared_distances, perplexity)
+    return exact_neighbors(X, SearchSettings(k, dtype=np.dtype(np.float64), threads=threads))
 
 
-def make_affinities(neighbors: Neighbors, dtype: str, threads: int, repeats: int = 1) -> Affinities:
-    """Compute P in the given precision, timing the search for the perplexity."""
-    squared = neighbors.squared.astype(dtype)
+def make_affinities(
+    neighbors: Neighbors, perplexity: float, dtype: str, threads: int, repeats: int = 1
+) -> tuple[Matrix, float]:
+    """Compute P in the given precision; returns also the seconds of the perplexity search."""
+    squared = neighbors.squared_distances.astype(dtype)
     seconds = []
     for _ in range(repeats):
         start = perf_counter()
-        conditional, *_ = _core.search_perplexity(squared, neighbors.perplexity, threads)
+        conditional, *_ = _core.search_perplexity(squared, perplexity, threads)
         seconds.append(perf_counter() - start)
     indices = neighbors.indices.copy()
     _core.sort_rows(indices, conditional, len(indices), threads)
-    offsets, columns, values = _core.symmetrize(indices, conditional, False, threads)
-    return Affinities(offsets, columns, values, median(seconds))
+    return Matrix(*_core.symmetrize(indices, conditional, False, threads)), median(seconds)
+
+
+def make_optimizer(P: Matrix, layout: npt.NDArray[Any], method: str, threads: int) -> Optimizer:
+    start = np.ascontiguousarray(layout, dtype=P.values.dtype)
+    return Optimizer(P, start, Engine(method), threads)
 
 
 def run(optimizer: Optimizer, iterations: int) -> None:
@@ -110,19 +94,19 @@ def run(optimizer: Optimizer, iterations: int) -> None:
 
 
 def late_layout(
-    P: Affinities, initial: npt.NDArray[Any], iterations: int, threads: int
+    P: Matrix, initial: npt.NDArray[Any], iterations: int, threads: int
 ) -> npt.NDArray[Any]:
     """Run t-SNE to a layout as it is late in a fit."""
-    optimizer = P.optimizer(initial, "auto", threads)
+    optimizer = make_optimizer(P, initial, "auto", threads)
     Descent(optimizer).run(Schedule(max_iter=iterations).phases(len(initial)))
     return optimizer.positions
 
 
 def time_iterations(
-    P: Affinities, layout: npt.NDArray[Any], method: str, iterations: int, threads: int
+    P: Matrix, layout: npt.NDArray[Any], method: str, iterations: int, threads: int
 ) -> dict[str, Any]:
     """Return milliseconds per iteration by step, from the layout on, and the methods used."""
-    optimizer = P.optimizer(layout, method, threads)
+    optimizer = make_optimizer(P, layout, method, threads)
     run(optimizer, WARM_UP)
     before = optimizer.timings
     start = perf_counter()
@@ -154,7 +138,7 @@ def main() -> int:
     layout = read_layout(args.layout, len(dataset.X)) if args.layout else None
     if layout is None:
         print(f"a layout after {args.layout_iterations} iterations", file=sys.stderr)
-        P = make_affinities(neighbors, "float32", args.threads)
+        P, _ = make_affinities(neighbors, args.perplexity, "float32", args.threads)
         initial = pca_layout(dataset.X, args.seed)
         layout = late_layout(P, initial, args.layout_iterations, args.threads)
         np.save(folder / "layout.npy", layout)
@@ -163,11 +147,11 @@ def main() -> int:
     results = []
     with Disturbance() as others, tqdm(total=len(runs) * len(args.methods), unit="run") as bar:
         for dtype, threads in runs:
-            P = make_affinities(neighbors, dtype, threads, BSP_REPEATS)
+            P, bsp = make_affinities(neighbors, args.perplexity, dtype, threads, BSP_REPEATS)
             for method in args.methods:
                 bar.set_postfix_str(f"{method}, {dtype}, {threads} threads")
                 timed = time_iterations(P, layout, method, args.iterations, threads)
-                timed["milliseconds"]["bsp"] = 1e3 * P.bsp_seconds
+                timed["milliseconds"]["bsp"] = 1e3 * bsp
                 results.append(
                     {
                         "method": method,

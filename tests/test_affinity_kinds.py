@@ -452,7 +452,7 @@ def test_a_row_of_vanishing_weights_goes_to_the_nearest() -> None:
         ({"kind": "fixed", "bandwidth": "wide"}, TypeError, "must be a number; got 'wide'"),
         ({"kind": "fixed", "bandwidth": -1}, ValueError, "must be positive and finite; got -1"),
         ({"bandwidth": 1.0}, ValueError, "kind='gaussian' finds its own .*bandwidth=1.0"),
-        ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be an integer or None; got 2.5"),
+        ({"n_neighbors": 2.5}, TypeError, "n_neighbors must be an integer; got 2.5"),
         ({"n_neighbors": 30}, ValueError, r"between 1 and n_samples - 1 \(29\); got 30"),
         ({"n_neighbors": 0}, ValueError, r"between 1 and n_samples - 1 \(29\); got 0"),
         ({"metric": "precomputed"}, ValueError, "use Affinities.from_distances"),

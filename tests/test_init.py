@@ -263,7 +263,7 @@ text: Any = "2"
         (lambda: init.pca([[1.0], [2.0]], text), TypeError, "must be an integer; got '2'"),
         (lambda: init.random(5, dtype=int), ValueError, "dtype must be numpy.float32 or"),
         (lambda: init.random(0), ValueError, "n_samples must be positive; got 0"),
-        (lambda: init.spectral(not_ours), TypeError, "acctsne.Affinities; got ndarray"),
+        (lambda: init.spectral(not_ours), TypeError, "an Affinities; got ndarray"),
     ],
 )
 def test_errors(call: Callable[[], Array], error: type, message: str) -> None:

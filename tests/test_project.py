@@ -14,6 +14,8 @@ from typing import NamedTuple
 import pytest
 
 import acctsne
+from acctsne.cli.main import make_parser
+from acctsne.files import formats
 
 ROOT = Path(__file__).parent.parent
 STUB = ROOT / "src" / "acctsne" / "_core.pyi"
@@ -30,6 +32,15 @@ def test_one_version() -> None:
     dated = rf"^## \[{acctsne.__version__}\] - \d{{4}}-\d\d-\d\d$"
     assert re.search(dated, changelog, re.MULTILINE)
     assert "version =" not in (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
+
+
+def test_every_file_format_is_told_of() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    in_help = re.findall(r"\w+", make_parser().description or "")
+    for suffix in formats.FORMATS:
+        assert f"``{suffix}``" in (formats.__doc__ or "")
+        assert f"`{suffix}`" in page
+        assert suffix[1:] in in_help
 
 
 def test_the_stub_is_that_of_the_native_module(tmp_path: Path) -> None:

@@ -190,8 +190,10 @@ def embeddings(n: int, features: int) -> Array:
 @pytest.mark.parametrize("scale", [1, 30])
 @pytest.mark.parametrize("features", [4, 768])
 def test_bits_of_bfloat16_are_refused(scale: float, features: int) -> None:
-    bits = bits_of_bfloat16(scale * embeddings(60, features))
-    for use in (TSNE().fit, lambda X: nearest_neighbors(X, 5), Affinities.from_data):
+    X = scale * embeddings(60, features)
+    bits = bits_of_bfloat16(X)
+    place = TSNE(perplexity=5, max_iter=250).fit(X).transform
+    for use in (TSNE().fit, lambda X: nearest_neighbors(X, 5), Affinities.from_data, place):
         with pytest.raises(ValueError, match=r"X is of type uint16.*ml_dtypes.*astype"):
             use(bits)
     assert nearest_neighbors(bits.astype(np.float32), 5).indices.shape == (60, 5)

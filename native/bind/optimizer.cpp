@@ -36,7 +36,6 @@ public:
   BoundOptimizer(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<Real> values,
                  Input2<Real> initial, const RepulsionOptions& options, int threads)
       : rows_(initial.shape(0)), dims_(initial.shape(1)) {
-    require_dims(options);
     const CsrView<Real> matrix = csr_of(offsets, columns, values, rows_);
     run_native(threads, [&](ThreadTeam& team) {
       MatrixRows<Real> P(matrix);
@@ -48,7 +47,6 @@ public:
   BoundOptimizer(Input2<PointId> indices, Input2<Real> conditional, bool equal,
                  Input2<Real> initial, const RepulsionOptions& options, int threads)
       : rows_(initial.shape(0)), dims_(initial.shape(1)) {
-    require_dims(options);
     require(rows_ >= 1 && indices.shape(0) == rows_, "P and the layout differ in rows");
     require(static_cast<Size>(rows_) <= kMostPoints, "too many points");
     const Conditional<Real> C = conditional_of(indices, conditional, equal);
@@ -65,7 +63,6 @@ public:
                  Input2<Real> initial, const RepulsionOptions& options,
                  CommunicatorObject processes, int threads)
       : rows_(initial.shape(0)), dims_(initial.shape(1)) {
-    require_dims(options);
     others_.emplace(std::move(processes));
     const auto points = static_cast<Size>(rows_);
     const Rows own = rows_of(others_->rank(), others_->size(), points);
@@ -293,10 +290,6 @@ private:
                                ", and the level is " + kernels().level + " now; go back to " +
                                level_ + ", or make it anew");
     }
-  }
-
-  void require_dims(const RepulsionOptions& options) const {
-    require(dims_ <= 2 || options.method != Method::fft, "the grid has at most 2 dimensions");
   }
 
   std::size_t rows_;

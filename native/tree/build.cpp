@@ -192,11 +192,8 @@ void Tree<Real, Dims>::place_subtrees(ThreadTeam& team) {
   });
 }
 
-template class Tree<float, 1>;
-template class Tree<float, 2>;
-template class Tree<float, 3>;
-template class Tree<double, 1>;
-template class Tree<double, 2>;
-template class Tree<double, 3>;
+#define ACCTSNE_INSTANTIATE(Real, Dims) template class Tree<Real, Dims>;
+ACCTSNE_FOR_REALS_AND_DIMS(ACCTSNE_INSTANTIATE)
+#undef ACCTSNE_INSTANTIATE
 
 } // namespace acctsne

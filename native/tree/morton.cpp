@@ -237,11 +237,7 @@ ACCTSNE_INSTANTIATE(double)
   template Box<Real, Dims> root_box(const Real*, const Real*);                                     \
   template void compute_morton_codes(const Real*, Size, const Box<Real, Dims>&, MortonCode*,       \
                                      ThreadTeam&);
-ACCTSNE_INSTANTIATE(float, 1)
-ACCTSNE_INSTANTIATE(float, 2)
-ACCTSNE_INSTANTIATE(float, 3)
-ACCTSNE_INSTANTIATE(double, 1)
-ACCTSNE_INSTANTIATE(double, 2)
-ACCTSNE_INSTANTIATE(double, 3)
+ACCTSNE_FOR_REALS_AND_DIMS(ACCTSNE_INSTANTIATE)
+#undef ACCTSNE_INSTANTIATE
 
 } // namespace acctsne

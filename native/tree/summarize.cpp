@@ -92,11 +92,7 @@ void Tree<Real, Dims>::summarize(const Real* points, ThreadTeam& team) {
 #define ACCTSNE_INSTANTIATE(Real, Dims)                                                            \
   template void Tree<Real, Dims>::summarize(const Real*, ThreadTeam&);                             \
   template void Tree<Real, Dims>::summarize_node(NodeId);
-ACCTSNE_INSTANTIATE(float, 1)
-ACCTSNE_INSTANTIATE(float, 2)
-ACCTSNE_INSTANTIATE(float, 3)
-ACCTSNE_INSTANTIATE(double, 1)
-ACCTSNE_INSTANTIATE(double, 2)
-ACCTSNE_INSTANTIATE(double, 3)
+ACCTSNE_FOR_REALS_AND_DIMS(ACCTSNE_INSTANTIATE)
+#undef ACCTSNE_INSTANTIATE
 
 } // namespace acctsne

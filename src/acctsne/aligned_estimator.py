@@ -16,7 +16,7 @@ from acctsne.embedding.ties import Ties, ties_of_ids, ties_of_relations
 from acctsne.estimator import PARAMETER_CONSTRAINTS, TSNE
 from acctsne.forces.output_kernel import Dof
 from acctsne.optimize.optimizer import Optimizer
-from acctsne.optimize.schedule import PerPhase, Schedule, Start
+from acctsne.optimize.schedule import PerPhase, Start
 from acctsne.optimize.stopping import Watch
 from acctsne.problem import Problem, problem_of
 from acctsne.runtime.errors import error_of
@@ -231,7 +231,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
             problems = self._problems(Xs)
             ties = _check_ties(relations, ids, [problem.n_samples for problem in problems])
             descent = self._start(problems, ties, timer)
-            rules = Watch(Watch.of(self._of_a_slice(self.perplexity)).tol)
+            rules = Watch(problems[0].rules.tol)
             if hasattr(self, "kl_divergences_"):
                 del self.kl_divergences_  # an earlier fit's, lest they stay if this one is ended
             try:
@@ -297,7 +297,6 @@ dtype, force_error, dof, neighbors, verbose, random_state
         """Find affinities and layouts of all slices, turn these, and lay out the descent."""
         least = sum(problem.least_memory() for problem in problems)
         total = sum(problem.n_samples for problem in problems)
-        schedule = Schedule.of(self._of_a_slice(self.perplexity))
         with room_for(least, f"A fit of {total} samples"), timer.stage("start"):
             parts = [affinities_and_layout(problem, StageTimer())[:2] for problem in problems]
             with limited_libraries(1):
@@ -308,7 +307,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
             ]
             del parts  # before the optimisers make their own form of P anew
             schedules = [
-                schedule.phases(problem.n_samples, _start_of_tied(optimizer))
+                problem.schedule.phases(problem.n_samples, _start_of_tied(optimizer))
                 for problem, optimizer in zip(problems, optimizers, strict=True)
             ]
         return JointDescent(optimizers, schedules, ties, float(self.strength))

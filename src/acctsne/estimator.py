@@ -27,20 +27,19 @@ from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.embedding.transform import FittedMap
 from acctsne.estimator_archive import FittedEstimator, read_estimator, write_estimator
 from acctsne.files.archive import incomplete
-from acctsne.files.backed import in_reach
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine
 from acctsne.forces.output_kernel import Dof
 from acctsne.neighbors.frame import Frame
+from acctsne.neighbors.nearest import readable
 from acctsne.neighbors.records import NEIGHBOR_MODES
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Callback, Observers
-from acctsne.optimize.schedule import MAX_ITERATIONS, PerPhase, Schedule
-from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, Watch, log_end
+from acctsne.optimize.schedule import MAX_ITERATIONS, PerPhase
+from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, log_end
 from acctsne.problem import Problem, Samples, check_new_samples, problem_of
-from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import StageTimer, busy, logger, progress_bar, shown_log
-from acctsne.runtime.rows import check_representable, computed_dtype
+from acctsne.runtime.rows import computed_dtype
 from acctsne.runtime.threads import effective_threads
 from acctsne.stages import BY_ONE_PROCESS, Stages, start
 
@@ -487,8 +486,7 @@ class TSNE(
         checkpoint: Checkpoint | None,
     ) -> None:
         optimizer = descent.optimizer
-        parameters = self.get_params(deep=False)
-        schedule = Schedule.of(parameters).phases(problem.n_samples, descent.start)
+        schedule = problem.schedule.phases(problem.n_samples, descent.start)
         if checkpoint is not None:
             checkpoint.check_place(descent, schedule)
         self.learning_rate_ = schedule[0].learning_rate.first
@@ -505,7 +503,7 @@ class TSNE(
                     progress=move_to,
                 )
                 optimizer.hold(problem.fixed)
-                ended = descent.run(schedule, Watch.of(parameters), observers)
+                ended = descent.run(schedule, problem.rules, observers)
             log_end(optimizer.n_iter, ended or "max_iter")
             self.kl_divergence_ = optimizer.kl()
             optimizer.log_restraint()
@@ -575,13 +573,10 @@ class TSNE(
 
     def _new_samples(self, X: Any, least: int = 1) -> Any:
         """Check samples that are to be placed."""
-        X = in_reach(X)
-        X = check_sparse(X)
-        check_representable(X, "X")
         with np.errstate(over="ignore", invalid="ignore"):
             new = validate_data(
                 self,
-                X,
+                readable(X),
                 reset=False,
                 accept_sparse="csr",
                 ensure_min_samples=least,

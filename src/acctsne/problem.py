@@ -15,21 +15,16 @@ from acctsne.affinities.affinities import Affinities, in_precision
 from acctsne.affinities.similarity import Similarity, listed, similarity_for
 from acctsne.compat.scikit_learn import Interval
 from acctsne.embedding.arguments import check_fixed
-from acctsne.files.backed import in_reach
 from acctsne.forces.engine import Engine, check_method
 from acctsne.init.layouts import check_initial_layout
-from acctsne.neighbors.given import check_graph
+from acctsne.neighbors.given import check_graph, is_precomputed
+from acctsne.neighbors.nearest import readable
 from acctsne.neighbors.records import SearchSettings
-from acctsne.optimize.schedule import check_pair
-from acctsne.runtime.checks import check_layout_dtype, check_n_samples, check_sparse
+from acctsne.optimize.schedule import Schedule, check_pair
+from acctsne.optimize.stopping import Watch
+from acctsne.runtime.checks import check_layout_dtype, check_n_samples
 from acctsne.runtime.progress import logger
-from acctsne.runtime.rows import (
-    STORED_TYPES,
-    check_finite,
-    check_not_bfloat16,
-    check_representable,
-    with_whole_rows,
-)
+from acctsne.runtime.rows import STORED_TYPES, check_finite, with_whole_rows
 from acctsne.runtime.threads import effective_threads
 
 
@@ -44,7 +39,7 @@ class Samples:
     @property
     def precomputed(self) -> bool:
         """Whether X are distances or neighbours instead of features."""
-        return isinstance(self.search.metric, str) and self.search.metric == "precomputed"
+        return is_precomputed(self.search.metric)
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,8 @@ class Problem:
     dtype: np.dtype[Any]
     init: str | npt.NDArray[Any]
     engine: Engine
+    schedule: Schedule
+    rules: Watch  # by which the descent ends before its time
     threads: int
     random_state: Any
     verbose: int
@@ -111,14 +108,8 @@ def problem_of(
     check_parameters(parameters)
     if isinstance(X, Affinities):
         return problem_of_affinities(parameters, X, fixed)
-    metric = parameters["metric"]
-    precomputed = isinstance(metric, str) and metric == "precomputed"
-    if precomputed:
-        X = check_graph(X)
-    X = in_reach(X)
-    X = check_sparse(X)
-    check_representable(X, "X")
-    check_not_bfloat16(X, "X")
+    precomputed = is_precomputed(parameters["metric"])
+    X = readable(check_graph(X) if precomputed else X)
     # Distances and sparse matrices are of those types that scikit-learn takes.
     stays = not issparse(X) and not precomputed
     X = check(
@@ -141,7 +132,7 @@ def problem_of_data(parameters: Mapping[str, Any], X: Any, fixed: Any = None) ->
     n_samples = X.shape[0]
     check_n_samples(n_samples)
     metric, method, init = parameters["metric"], parameters["method"], parameters["init"]
-    if isinstance(metric, str) and metric == "precomputed":
+    if is_precomputed(metric):
         _check_distances(X, init, method)
     similarity = _similarity(parameters["perplexity"], n_samples)
     all_pairs = method == "exact"
@@ -199,6 +190,8 @@ def _problem(
         dtype=dtype,
         init=init,
         engine=Engine.of(parameters),
+        schedule=Schedule.of(parameters),
+        rules=Watch.of(parameters),
         threads=effective_threads(parameters["n_jobs"]),
         random_state=parameters["random_state"],
         verbose=parameters["verbose"],
@@ -208,7 +201,7 @@ def _problem(
 
 def check_new_samples(X: Any, like: Any, metric: Any) -> Any:
     """Check samples that are to be placed into a map of data `like` this."""
-    if isinstance(metric, str) and metric == "precomputed":
+    if is_precomputed(metric):
         if issparse(X):
             raise TypeError(
                 "with metric='precomputed', transform takes a dense matrix of the distances of "

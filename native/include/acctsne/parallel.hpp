@@ -5,8 +5,7 @@
 // added in chunk order.
 //
 // Why not OpenMP: libgomp hangs in a forked child after its parent has used it, and ThreadSanitizer
-// cannot see through it. A team starts in well under 0.1 ms and lives as long as one fit, so
-// nothing is left behind for a fork.
+// cannot see through it. A team lives as long as one fit, so nothing is left behind for a fork.
 #pragma once
 
 #include "acctsne/recorder.hpp"

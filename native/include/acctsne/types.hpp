@@ -28,6 +28,10 @@ inline constexpr int kCompiledDims = 3;
 // Stands for a number of dimensions that is known at run time only.
 inline constexpr int kAnyDims = 0;
 
+// Calls a macro with each precision and compiled dimension, for explicit instantiations.
+#define ACCTSNE_FOR_REALS_AND_DIMS(Macro)                                                          \
+  Macro(float, 1) Macro(float, 2) Macro(float, 3) Macro(double, 1) Macro(double, 2) Macro(double, 3)
+
 // Calls body with the dimension as a compile-time constant.
 template <typename Body>
 decltype(auto) with_dims(int dims, Body&& body) {

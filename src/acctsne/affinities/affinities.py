@@ -15,9 +15,9 @@ from acctsne.affinities.inputs import (
     check_data,
     check_matrix,
     check_metric,
-    check_n_neighbors,
     check_neighbors,
     neighbors_in_distances,
+    wanted_neighbors,
 )
 from acctsne.affinities.similarity import Similarity, check_similarity
 from acctsne.files.archive import Contents
@@ -233,15 +233,14 @@ class Affinities(ReadOnly):
         checked_dtype = check_layout_dtype(dtype)
         threads = effective_threads(n_jobs)
         X = check_data(X)
-        most = X.shape[0] - 1
-        k = check_n_neighbors(n_neighbors, similarity.usual_neighbors, most, "n_samples - 1")
+        n_samples = X.shape[0]
+        k = wanted_neighbors(n_neighbors, similarity.usual_neighbors, n_samples)
         check_metric(metric, neighbors)
-        similarity = similarity.reduced_to(k, X.shape[0])
+        similarity = similarity.reduced_to(k, n_samples)
         random = check_random_state(random_state)
         settings = SearchSettings(
             k, metric, metric_params, neighbors, checked_dtype, threads, random, verbose
         )
-        n_samples = X.shape[0]
         room = room_for(settings.least_memory(n_samples), f"{k} neighbours of {n_samples} samples")
         with shown_log(verbose), room:
             found = find_neighbors(X, settings)
@@ -407,6 +406,15 @@ class Affinities(ReadOnly):
                 _row_perplexities(matrix),
                 changes=tuple(changes),
             )
+
+
+def check_affinities(affinities: Any) -> None:
+    """Refuse what is no Affinities, and say how to make one."""
+    if not isinstance(affinities, Affinities):
+        raise TypeError(
+            f"affinities must be an Affinities; got {type(affinities).__name__}. Make one with "
+            "Affinities.from_data(X) or Affinities.from_matrix(P)"
+        )
 
 
 def form_of(affinities: Affinities) -> Conditional | Matrix:

@@ -12,22 +12,20 @@ from acctsne.neighbors.given import (
     check_graph,
     check_indices_and_distances,
     graph_neighbors,
+    is_precomputed,
     squared,
 )
-from acctsne.neighbors.nearest import check_rows
+from acctsne.neighbors.nearest import check_n_neighbors, check_rows
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
 from acctsne.runtime.checks import check_n_samples, check_sparse
 
 
-def check_n_neighbors(n_neighbors: Any, usual: int, most: int, why: str) -> int:
-    """Return `n_neighbors`, or what is usual if it is None; `why` says why not more than `most`."""
+def wanted_neighbors(n_neighbors: Any, usual: int, n_samples: int) -> int:
+    """Return how many neighbours each sample gets: those asked for, or what is usual if None."""
+    most = n_samples - 1
     if n_neighbors is None:
         return min(usual, most)
-    if not isinstance(n_neighbors, int | np.integer):
-        raise TypeError(f"n_neighbors must be an integer or None; got {n_neighbors!r}")
-    if not 1 <= n_neighbors <= most:
-        raise ValueError(f"n_neighbors must be between 1 and {why} ({most}); got {n_neighbors}")
-    return int(n_neighbors)
+    return check_n_neighbors(n_neighbors, most, "n_samples - 1")
 
 
 def check_data(X: Any) -> Any:
@@ -41,7 +39,7 @@ def check_metric(metric: Any, neighbors: str) -> None:
     """Check how neighbours in data are to be searched."""
     if neighbors not in NEIGHBOR_MODES:
         raise ValueError(f"neighbors must be one of {', '.join(NEIGHBOR_MODES)}; got {neighbors!r}")
-    if isinstance(metric, str) and metric == "precomputed":
+    if is_precomputed(metric):
         raise ValueError("metric='precomputed' is not data; use Affinities.from_distances")
     if not callable(metric) and metric not in VALID_METRICS:
         raise ValueError(
@@ -83,7 +81,7 @@ def neighbors_in_distances(
     check_n_samples(D.shape[0], "D")
     if not issparse(D):
         check_not_negative(D, "D")
-    k = check_n_neighbors(n_neighbors, usual, D.shape[0] - 1, "n_samples - 1")
+    k = wanted_neighbors(n_neighbors, usual, D.shape[0])
     return squared(*graph_neighbors(D, k, least=1 if n_neighbors is None else k), dtype)
 
 

@@ -173,9 +173,11 @@ class SharedCheckpoint(Checkpoint):
         for manifest in manifests:
             kept.add(manifest.name)
             try:
-                settings = read_archive(manifest, MANIFEST).settings
-                kept |= {part[0] for name in ("affinities", "states") for part in settings[name]}
-            except (ValueError, OSError, KeyError, TypeError, IndexError):
+                contents = read_archive(manifest, MANIFEST)
+                n_samples = contents.setting("n_samples", int)
+                for name in ("affinities", "states"):
+                    kept |= {part.name for part in Parts.of(contents, name, n_samples).files}
+            except (ValueError, OSError):
                 continue  # damaged: nobody goes on from it
         for file in self.path.iterdir():
             if file.name.startswith((*PREFIXES, *UNFINISHED)) and file.name not in kept:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from acctsne import _core
-from acctsne.affinities.affinities import Affinities, csr_arrays, form_of
+from acctsne.affinities.affinities import Affinities, check_affinities, csr_arrays, form_of
 from acctsne.compat.scikit_learn import (
     Interval,
     StrOptions,
@@ -114,11 +114,7 @@ class Embedding:
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        if not isinstance(affinities, Affinities):
-            raise TypeError(
-                f"affinities must be an Affinities; got {type(affinities).__name__}. Make one with "
-                "Affinities.from_data(X) or Affinities.from_matrix(P)"
-            )
+        check_affinities(affinities)
         given = {
             "n_components": n_components,
             "n_jobs": n_jobs,

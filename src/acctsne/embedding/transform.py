@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from acctsne import _core
 from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import Frame
-from acctsne.neighbors.given import check_indices_and_distances
+from acctsne.neighbors.given import check_indices_and_distances, is_precomputed
 from acctsne.neighbors.nearest import query_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.schedule import Phase, Ramp
@@ -74,7 +74,7 @@ class FittedMap:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Find the nearest samples of the map; X_new are distances if precomputed."""
         n_neighbors = self._n_neighbors()
-        if isinstance(self.metric, str) and self.metric == "precomputed":
+        if is_precomputed(self.metric):
             order = np.argsort(X_new, axis=1, kind="stable")[:, :n_neighbors]
             return order.astype(np.int32), np.take_along_axis(X_new, order, axis=1)
         settings = SearchSettings(
@@ -154,7 +154,7 @@ def known_rows(
     metric: Any,
 ) -> npt.NDArray[np.int64]:
     """Find which new rows were there when the map was made: the first equal row, or -1."""
-    if metric == "precomputed":
+    if is_precomputed(metric):
         return np.where(distances[:, 0] == 0, indices[:, 0].astype(np.int64), -1)
     known = np.full(X_new.shape[0], -1, dtype=np.int64)
     near = distances <= NEAR * distances[:, -1:]

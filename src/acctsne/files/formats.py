@@ -217,7 +217,8 @@ def open_rows(
     if opens is None:
         raise DataError(
             f"{path}: of {known_suffix(path)} files all rows are read or none, which several "
-            f"processes cannot share; convert the data to one of {', '.join(_shared_formats())}"
+            "processes cannot share; convert the data to one of "
+            f"{_suffixes(lambda form: form.open_rows is not None)}"
         )
     return opens(path, wanted)
 
@@ -228,7 +229,8 @@ def _format_of(path: Path, wanted: "Wanted") -> "Format":
     if not (path.exists() if form.is_folder else path.is_file()):
         raise DataError(f"{path}: no such file")
     if wanted.key is not None and "key" not in form.offers:
-        raise DataError(f"{path}: only npz, zarr and h5ad files have arrays to choose by key")
+        keyed = _suffixes(lambda form: "key" in form.offers)
+        raise DataError(f"{path}: only {keyed} files have arrays to choose by key")
     if (wanted.choice.columns is not None or wanted.choice.drop) and "columns" not in form.offers:
         raise DataError(f"{path}: only tables have columns to choose")
     if wanted.labels is not None and "labels" not in form.offers:
@@ -236,8 +238,8 @@ def _format_of(path: Path, wanted: "Wanted") -> "Format":
     return form
 
 
-def _shared_formats() -> list[str]:
-    return [suffix for suffix, form in FORMATS.items() if form.open_rows is not None]
+def _suffixes(able: "Callable[[Format], bool]") -> str:
+    return ", ".join(suffix for suffix, form in FORMATS.items() if able(form))
 
 
 def read_labels(path: PathLike, n_samples: int) -> npt.NDArray[Any]:

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from acctsne.affinities.affinities import Affinities
+from acctsne.affinities.affinities import Affinities, check_affinities
 from acctsne.affinities.inputs import check_data
 from acctsne.init.layouts import INITIAL_STD, finished, separate_coincident
 from acctsne.init.multilevel_layout import multilevel_coordinates
 from acctsne.init.spectral_layout import spectral_coordinates
 from acctsne.neighbors.principal_components import principal_components
-from acctsne.runtime.checks import check_layout_dtype
+from acctsne.runtime.checks import check_integer, check_layout_dtype
 from acctsne.runtime.threads import effective_threads
 
 __all__ = ["multilevel", "pca", "random", "spectral"]
@@ -143,7 +143,7 @@ def spectral(
     >>> init.spectral(Affinities.from_data(X, perplexity=10)).shape
     (100, 2)
     """
-    _check_affinities(affinities)
+    check_affinities(affinities)
     _check_n_components(n_components)
     checked_dtype = check_layout_dtype(dtype)
     return finished(spectral_coordinates(affinities.to_scipy(), n_components), checked_dtype)
@@ -185,7 +185,7 @@ def multilevel(
     >>> init.multilevel(Affinities.from_data(X, perplexity=10)).shape
     (100, 2)
     """
-    _check_affinities(affinities)
+    check_affinities(affinities)
     _check_n_components(n_components)
     checked_dtype = check_layout_dtype(dtype)
     threads = effective_threads(n_jobs)
@@ -194,15 +194,6 @@ def multilevel(
 
 
 def _check_n_components(n_components: Any) -> None:
-    if not isinstance(n_components, int | np.integer):
-        raise TypeError(f"n_components must be an integer; got {n_components!r}")
+    check_integer("n_components", n_components)
     if n_components < 1:
         raise ValueError(f"n_components must be at least 1; got {n_components}")
-
-
-def _check_affinities(affinities: Any) -> None:
-    if not isinstance(affinities, Affinities):
-        raise TypeError(
-            f"affinities must be an acctsne.Affinities; got {type(affinities).__name__}. "
-            "Affinities.from_data makes it of samples"
-        )

@@ -17,6 +17,11 @@ from acctsne.runtime.rows import computed_dtype
 BLOCK_ELEMENTS = 2**22
 
 
+def is_precomputed(metric: Any) -> bool:
+    """Say whether a metric stands for distances or neighbours in the place of features."""
+    return isinstance(metric, str) and metric == "precomputed"
+
+
 def check_graph(X: Any) -> Any:
     """Check a graph as the user gives it; a pair of arrays becomes a CSR matrix.
 

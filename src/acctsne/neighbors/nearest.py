@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from importlib.util import find_spec
-from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from acctsne.compat.scikit_learn import VALID_METRICS
 from acctsne.files.backed import in_reach
 from acctsne.neighbors.euclidean import exact_query, search
 from acctsne.neighbors.frame import Frame
-from acctsne.neighbors.given import check_graph, graph_neighbors, squared
+from acctsne.neighbors.given import check_graph, graph_neighbors, is_precomputed, squared
 from acctsne.neighbors.libraries import (
     BAD_METRIC,
     all_distances,
@@ -25,7 +24,7 @@ from acctsne.neighbors.libraries import (
 from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_form, native_metric
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
 from acctsne.neighbors.sparse import exact_is_cheap, sparse_neighbors, sparse_query
-from acctsne.runtime.checks import check_sparse
+from acctsne.runtime.checks import check_integer, check_sparse
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
 from acctsne.runtime.rows import (
@@ -120,13 +119,12 @@ def nearest_neighbors(
     if mode not in NEIGHBOR_MODES:
         raise ValueError(f"mode must be one of {', '.join(NEIGHBOR_MODES)}; got {mode!r}")
     threads = effective_threads(n_jobs)
-    data = check_rows(check_graph(X) if metric == "precomputed" else X, "X", 2)
-    if metric == "precomputed" and data.shape[0] != data.shape[1]:
+    precomputed = is_precomputed(metric)
+    data = check_rows(check_graph(X) if precomputed else X, "X", 2)
+    if precomputed and data.shape[0] != data.shape[1]:
         raise ValueError(f"X should be a square distance matrix; got shape {data.shape}")
-    _check_count(n_neighbors, data.shape[0] - 1, "n_samples - 1")
-
     settings = SearchSettings(
-        int(n_neighbors),
+        check_n_neighbors(n_neighbors, data.shape[0] - 1, "n_samples - 1"),
         metric,
         metric_params,
         mode,
@@ -162,7 +160,7 @@ def query_neighbors(
     """
     # Check arguments.
     _check_metric(settings.metric)
-    if settings.metric == "precomputed":
+    if is_precomputed(settings.metric):
         raise ValueError("metric='precomputed' has no rows to search; give the data")
     data = check_rows(reference, "reference", 1)
     asked = check_rows(queries, "queries", 1)
@@ -170,7 +168,7 @@ def query_neighbors(
         raise ValueError(
             f"queries have {asked.shape[1]} features, and the reference has {data.shape[1]}"
         )
-    _check_count(settings.n_neighbors, data.shape[0], "the reference's rows")
+    check_n_neighbors(settings.n_neighbors, data.shape[0], "the reference's rows")
 
     native = native_metric(settings.metric, settings.metric_params)
     if native is None:
@@ -232,7 +230,7 @@ def _nearest_neighbors(
     X: Any, settings: SearchSettings
 ) -> tuple[NearestNeighborsResult, Frame | None]:
     """Find neighbours of checked data by whichever search serves the metric, and its frame."""
-    if settings.metric == "precomputed":
+    if is_precomputed(settings.metric):
         given = graph_neighbors(X, settings.n_neighbors)
         return NearestNeighborsResult(*given, "exact", 1.0), None
     native = native_metric(settings.metric, settings.metric_params)
@@ -283,18 +281,25 @@ def _check_metric(metric: Any) -> None:
         )
 
 
-def _check_count(n_neighbors: Any, most: int, name: str) -> None:
-    if not isinstance(n_neighbors, Integral):
-        raise TypeError(f"n_neighbors must be an integer; got {n_neighbors!r}")
-    if not 1 <= int(n_neighbors) <= most:
-        raise ValueError(f"n_neighbors must be between 1 and {name} ({most}); got {n_neighbors}")
+def check_n_neighbors(n_neighbors: Any, most: int, why: str) -> int:
+    """Check how many neighbours are wanted; `why` says what `most` are."""
+    check_integer("n_neighbors", n_neighbors)
+    if not 1 <= n_neighbors <= most:
+        raise ValueError(f"n_neighbors must be between 1 and {why} ({most}); got {n_neighbors}")
+    return int(n_neighbors)
+
+
+def readable(X: Any, name: str = "X") -> Any:
+    """Bring data in reach, sparse data as CSR; refuse numbers that reading would change."""
+    X = check_sparse(in_reach(X, name), name)
+    check_representable(X, name)
+    check_not_bfloat16(X, name)
+    return X
 
 
 def check_rows(X: Any, name: str, least: int) -> Any:
     """Check rows of data, which stay where and as they are if they are of a stored type."""
-    X = check_sparse(in_reach(X, name), name)
-    check_representable(X, name)
-    check_not_bfloat16(X, name)
+    X = readable(X, name)
     checked = check_array(
         X,
         accept_sparse="csr",

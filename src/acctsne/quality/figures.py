@@ -15,9 +15,9 @@ from acctsne.compat.scikit_learn import validate_parameter_constraints
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method
 from acctsne.forces.output_kernel import Dof, check_dof, output_kernel
 from acctsne.neighbors.metrics import NATIVE_METRICS
-from acctsne.neighbors.nearest import check_rows, find_neighbors
+from acctsne.neighbors.nearest import check_n_neighbors, check_rows, find_neighbors
 from acctsne.neighbors.records import SearchSettings
-from acctsne.runtime.checks import check_layout_dtype, check_sparse
+from acctsne.runtime.checks import check_integer, check_layout_dtype, check_sparse
 from acctsne.runtime.labels import label_array, missing_labels
 from acctsne.runtime.threads import effective_threads
 
@@ -355,12 +355,6 @@ def check_metric(metric: Any) -> None:
         raise ValueError(f"metric must be one of {', '.join(NATIVE_METRICS)}; got {metric!r}")
 
 
-def check_integer(name: str, value: Any) -> None:
-    """Refuse what is no whole number."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer; got {value!r}")
-
-
 def check_perplexity(perplexity: Any, n_samples: int) -> Similarity:
     """Refuse a perplexity that samples cannot have; return the similarity of one they can."""
     if isinstance(perplexity, str) and perplexity in PERPLEXITY_WORDS:
@@ -378,14 +372,8 @@ def check_perplexity(perplexity: Any, n_samples: int) -> Similarity:
 def _neighbor_indices(
     X: Any, n_neighbors: int, n_jobs: int | None, metric: str = "euclidean"
 ) -> npt.NDArray[np.int32]:
-    most = X.shape[0] - 1
-    check_integer("n_neighbors", n_neighbors)
-    if not 1 <= n_neighbors <= most:
-        raise ValueError(
-            f"n_neighbors must be between 1 and n_samples - 1 ({most}); got {n_neighbors}"
-        )
-    threads = effective_threads(n_jobs)
-    settings = SearchSettings(int(n_neighbors), metric, mode="exact", threads=threads)
+    k = check_n_neighbors(n_neighbors, X.shape[0] - 1, "n_samples - 1")
+    settings = SearchSettings(k, metric, mode="exact", threads=effective_threads(n_jobs))
     return find_neighbors(X, settings).indices
 
 

@@ -25,11 +25,11 @@ from acctsne.quality.figures import (
     Perplexity,
     check_data,
     check_embedding,
-    check_integer,
     check_metric,
     check_perplexity,
 )
 from acctsne.quality.sparse_ranks import SparseRows, nearby_order
+from acctsne.runtime.checks import check_integer
 from acctsne.runtime.progress import busy, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 

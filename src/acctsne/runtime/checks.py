@@ -28,6 +28,12 @@ def check_n_samples(n_samples: int, name: str = "X") -> None:
         raise ValueError(f"{name} has {n_samples} samples; at most {MAX_SAMPLES} are supported")
 
 
+def check_integer(name: str, value: Any) -> None:
+    """Refuse what is no whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer; got {value!r}")
+
+
 def check_sparse(X: Any, name: str = "X") -> Any:
     """Give a sparse matrix as CSR, refused if its parts do not fit each other; all else as it is.
 
