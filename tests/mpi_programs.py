@@ -335,6 +335,11 @@ def errors() -> None:
     found = raised(mine, callback=[3] if last == RANK else None)
     assert found.startswith(f"TypeError: rank {last}: callback must be callable"), found
     assert not raised(mine, callback=divide if last == RANK else None)
+    # Rows of all that one process has no memory for.
+    wide = np.empty((0, 2**44 if last == RANK else 2))
+    ends = [0] * last + [1]
+    found = said_by_all(lambda: Processes().joined(wide, ends))
+    assert found.startswith(f"MemoryError: rank {last}: Unable to allocate 128. TiB"), found
     # What processes cannot fit by.
     group: Any = COMM.Split(RANK == 0)
     between = group.Create_intercomm(0, COMM, 1 if RANK == 0 else 0)

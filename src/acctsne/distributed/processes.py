@@ -207,7 +207,8 @@ class Processes:
 
     def joined(self, own: npt.NDArray[Any], ends: list[int]) -> npt.NDArray[Any]:
         """Gather rows of which those of each process end here."""
-        rows = np.empty((ends[-1], *own.shape[1:]), dtype=own.dtype)
+        with self.agreeing():  # all of them may need more memory than there is
+            rows = np.empty((ends[-1], *own.shape[1:]), dtype=own.dtype)
         begin = ends[self.rank - 1] if self.rank else 0
         rows[begin : ends[self.rank]] = own
         if rows.size:
