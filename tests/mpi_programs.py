@@ -283,6 +283,8 @@ def errors() -> None:
     assert raised(mine, perplexity=600).startswith("ValueError: perplexity (600")
     assert raised(mine, n_components=0).startswith("InvalidParameterError")
     assert "init has shape (1, 2)" in raised(mine, init=np.zeros((1, 2)))
+    layout = np.full((len(mine), 2), np.nan if last == RANK else 0)
+    assert raised(mine, init=layout) == f"ValueError: rank {last}: Input init contains NaN."
     different = raised(mine, init=np.zeros((len(mine), 2)) if RANK == 0 else "pca")
     assert "rank 1: init is 'pca' here and an array on rank 0" in different, different
     different = raised(mine, init="random" if last == RANK else "pca")
@@ -826,6 +828,13 @@ def one_message() -> None:
     codes, said = embed("data.npy", "--labels", "y")
     assert codes == [2] * SIZE, said
     assert said.count("error: --labels cannot be used by several processes") == 1, said
+    # A launcher of another MPI: nobody speaks for processes that it does not know of.
+    os.environ["OMPI_COMM_WORLD_SIZE"] = str(SIZE + 1)
+    codes, said = embed("data.npy")
+    os.environ["OMPI_COMM_WORLD_SIZE"] = str(SIZE)
+    assert codes == [1] * SIZE, said
+    assert said.count("3 processes, and mpi4py knows of 2: they belong to different") == SIZE, said
+    assert "srun --mpi=pmix" in said
     # What is wrong for one process alone, it does not keep to itself.
     codes, said = embed("data.npy", *(["--init", "absent.npy"] if RANK == 1 else []))
     assert all(codes), said

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from acctsne import estimator
 from acctsne.compat.scikit_learn import feature_names_of
@@ -323,7 +323,9 @@ class TSNE(estimator.TSNE):
                     f"init has shape {given.shape}; expected {expected}, a row for each row of X "
                     "that this process gives"
                 )
-            mine = np.ascontiguousarray(given, dtype=np.float64)
+            mine = check_array(
+                given, dtype=np.float64, order="C", ensure_min_samples=0, input_name="init"
+            )
         return self._processes.joined(mine, rows.given_ends)
 
     def _stages(self) -> Stages:
