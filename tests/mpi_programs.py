@@ -99,6 +99,10 @@ def check_same_bits(X: npt.NDArray[Any], end: int = 250, **parameters: Any) -> N
     everything = tsne.gather()
     assert np.array_equal(everything[here], tsne.embedding_)
     assert tsne.timings_["optimize_bytes_sent"] > 0
+    for stage in ("knn", "symmetrize", "init", "optimize"):
+        assert 0 < tsne.timings_[f"{stage}_communication"] <= tsne.timings_[stage]
+        # A process without rows may have nothing to tell.
+        assert sum(COMM.allgather(tsne.timings_[f"{stage}_bytes_sent"])) > 0
     if how.get("method") == "fft":
         # What the others' neighbours are is less than all that this process owns.
         positions = tsne.n_iter_ * len(X) * tsne.embedding_[0].nbytes
