@@ -99,6 +99,10 @@ def check_same_bits(X: npt.NDArray[Any], end: int = 250, **parameters: Any) -> N
     everything = tsne.gather()
     assert np.array_equal(everything[here], tsne.embedding_)
     assert tsne.timings_["optimize_bytes_sent"] > 0
+    for stage in ("knn", "symmetrize", "init", "optimize"):
+        assert 0 < tsne.timings_[f"{stage}_communication"] <= tsne.timings_[stage]
+        # A process without rows may have nothing to tell.
+        assert sum(COMM.allgather(tsne.timings_[f"{stage}_bytes_sent"])) > 0
     if how.get("method") == "fft":
         # What the others' neighbours are is less than all that this process owns.
         positions = tsne.n_iter_ * len(X) * tsne.embedding_[0].nbytes
@@ -271,15 +275,20 @@ def errors() -> None:
     if last == RANK:
         bad[3, 1] = np.nan
     assert raised(bad).startswith(f"ValueError: rank {last}: Input X contains NaN")
-    assert "rows of 3 and 4 features" in raised(mine[:, 1:] if last == RANK else mine)
+    found = raised(mine[:, 1:] if last == RANK else mine)
+    assert f"rank {last} was given rows of 3 features, rank 0 of 4" in found, found
     assert f"rank {last}: perplexity is" in raised(mine, perplexity=7 if last == RANK else 5)
     assert raised(csr_matrix(mine)).startswith("TypeError: several processes take dense rows")
     assert raised(mine, init="spectral").startswith("ValueError: init='spectral'")
     assert raised(mine, method="exact").startswith("ValueError: method='exact'")
     assert raised(mine, metric="manhattan").startswith("ValueError: metric='manhattan'")
+    found = raised(mine, metric_params={"p": 1})
+    assert found.startswith("ValueError: metric='euclidean' with metric_params={'p': 1}"), found
     assert raised(mine, perplexity=600).startswith("ValueError: perplexity (600")
     assert raised(mine, n_components=0).startswith("InvalidParameterError")
     assert "init has shape (1, 2)" in raised(mine, init=np.zeros((1, 2)))
+    layout = np.full((len(mine), 2), np.nan if last == RANK else 0)
+    assert raised(mine, init=layout) == f"ValueError: rank {last}: Input init contains NaN."
     different = raised(mine, init=np.zeros((len(mine), 2)) if RANK == 0 else "pca")
     assert "rank 1: init is 'pca' here and an array on rank 0" in different, different
     different = raised(mine, init="random" if last == RANK else "pca")
@@ -299,8 +308,9 @@ def errors() -> None:
     assert "convert the data to one of .npy, .parquet" in raised("data.csv")
     assert "an array of shape (5, 2, 2)" in raised("3d.npy")
     different = raised("first.npy" if RANK == 0 else f"other{RANK}.npy")
-    assert "files of shape (5, 2) and (6, 2)" in different
-    assert "others rows" in raised("first.npy" if RANK == 0 else mine)
+    assert "rank 1 reads a file of shape (6, 2), rank 0 one of (5, 2)" in different, different
+    different = raised(mine if last == RANK else "first.npy")
+    assert f"rank 0 was given a path, rank {last} rows" in different, different
     # A file that one process does not see is an error of all, of a kind that all know.
     one_lacks_it = raised("no.npy" if last == RANK else "first.npy")
     assert one_lacks_it.endswith(f"Error: rank {last}: no.npy: no such file")
@@ -331,6 +341,19 @@ def errors() -> None:
     found = raised(mine, callback=[3] if last == RANK else None)
     assert found.startswith(f"TypeError: rank {last}: callback must be callable"), found
     assert not raised(mine, callback=divide if last == RANK else None)
+    # Rows of all that one process has no memory for.
+    wide = np.empty((0, 2**44 if last == RANK else 2))
+    ends = [0] * last + [1]
+    found = said_by_all(lambda: Processes().joined(wide, ends))
+    assert found.startswith(f"MemoryError: rank {last}: Unable to allocate 128. TiB"), found
+    # What processes cannot fit by.
+    group: Any = COMM.Split(RANK == 0)
+    between = group.Create_intercomm(0, COMM, 1 if RANK == 0 else 0)
+    assert raised(mine, comm=between).endswith("an Intracomm of mpi4py; got Intercomm")
+    assert raised(mine, comm=3) == "TypeError: comm must be an Intracomm of mpi4py; got int"
+    between.Free()
+    group.Free()
+    assert raised(mine, comm=group).startswith("ValueError: comm is MPI.COMM_NULL: it was freed")
     # After all that, they still work together, and a callback ends a fit for all.
     tsne = TSNE(max_iter=250, perplexity=5, callback=stop).fit(mine)
     assert tsne.n_iter_ == 49
@@ -405,7 +428,7 @@ def column_names() -> None:
     rows = pd.DataFrame(mine, columns=["a", "b", "c", "d"])
     turned = rows[["b", "a", "c", "d"]] if RANK == 1 else rows
     found = said_by_all(lambda: tsne.fit(turned))
-    assert found.startswith("ValueError: column 0 is 'a' on one process and 'b' on another"), found
+    assert found.startswith("ValueError: column 0 is 'b' on rank 1 and 'a' on rank 0; all"), found
     tsne.fit(rows)
     assert tsne.feature_names_in_.tolist() == ["a", "b", "c", "d"]
     tsne.transform(rows[:3])  # without a warning, which would be an error
@@ -721,6 +744,21 @@ def unforeseen() -> None:
     time.sleep(600)
 
 
+def interrupted_at_first() -> None:
+    """Ctrl-C while the others wait for a process that is about to begin its fit."""
+
+    def duplicate(comm: Any, mpi: Any) -> Any:
+        if RANK == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return then(comm, mpi)
+
+    then = getattr(processes, "_duplicate")  # noqa: B009
+    setattr(processes, "_duplicate", duplicate)  # noqa: B010
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    TSNE(max_iter=250, perplexity=5).fit(clusters(600, 4)[RANK::SIZE])
+    time.sleep(600)
+
+
 def interrupted() -> None:
     """One process is told to stop in the middle of a descent."""
 
@@ -775,6 +813,9 @@ def one_message() -> None:
     """Of all processes one says what is wrong, also if only another one knows."""
     if RANK == 0:
         np.save("data.npy", np.zeros((5000, 3)))
+        infinite = np.zeros((5000, 3))
+        infinite[4999, 1] = np.inf  # a row of the second process
+        np.save("infinite.npy", infinite)
         np.save("long.npy", np.zeros((5001, 2)))
         np.save("wide.npy", np.zeros((5000, 3)))
     COMM.Barrier()
@@ -785,9 +826,19 @@ def one_message() -> None:
         codes, said = embed("data.npy", "--init", start)
         assert codes == [1] * SIZE, said
         assert said.count(f"acctsne: error: --init: {wrong}") == 1, said
+    codes, said = embed("infinite.npy")
+    assert codes == [1] * SIZE, said
+    assert said.count("acctsne: error: rank 1: Input X contains infinity") == 1, said
     codes, said = embed("data.npy", "--labels", "y")
     assert codes == [2] * SIZE, said
     assert said.count("error: --labels cannot be used by several processes") == 1, said
+    # A launcher of another MPI: nobody speaks for processes that it does not know of.
+    os.environ["OMPI_COMM_WORLD_SIZE"] = str(SIZE + 1)
+    codes, said = embed("data.npy")
+    os.environ["OMPI_COMM_WORLD_SIZE"] = str(SIZE)
+    assert codes == [1] * SIZE, said
+    assert said.count("3 processes, and mpi4py knows of 2: they belong to different") == SIZE, said
+    assert "srun --mpi=pmix" in said
     # What is wrong for one process alone, it does not keep to itself.
     codes, said = embed("data.npy", *(["--init", "absent.npy"] if RANK == 1 else []))
     assert all(codes), said

@@ -286,11 +286,18 @@ def test_what_is_said_is_not_guessed(tmp_path: Path) -> None:
     assert said.X.tolist() == [[1, 2], [2, 3]]
 
 
-def test_guess_of_h5ad(folder: Path) -> None:
-    (found,) = io.read(folder / "x.h5ad").guesses
-    assert found.argument == "key"
-    assert "X is the data, not X_pca" in found.what
-    assert io.read(folder / "x.h5ad", key="X_pca").guesses == ()
+@pytest.mark.parametrize("read", [io.read, io.open_rows])
+def test_guess_of_cells(read: Callable[..., Any], tmp_path: Path) -> None:
+    made = anndata.AnnData(X, obsm={"X_pca": X[:, 1:]})
+    made.write_h5ad(tmp_path / "x.h5ad")
+    made.write_h5ad(tmp_path / "packed.h5ad", compression="gzip")
+    with warnings.catch_warnings(action="ignore"):  # of which zarr format is the coming one
+        made.write_zarr(tmp_path / "x.zarr")
+    for path in (tmp_path / "x.h5ad", tmp_path / "packed.h5ad", tmp_path / "x.zarr"):
+        (found,) = read(path).guesses
+        assert found.argument == "key"
+        assert found.what == "X is the data, not X_pca", path
+        assert read(path, key="X_pca").guesses == ()
 
 
 def test_guesses_in_other_formats(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def _started(options: argparse.Namespace) -> Processes:
     if processes.size != launched_processes():
         raise ValueError(
             f"the launcher has started {launched_processes()} processes, and mpi4py knows of "
-            f"{processes.size}: they belong to different installations of MPI"
+            f"{processes.size}: they belong to different installations of MPI. Slurm may have to "
+            "be told how to start them, by srun --mpi=pmix"
         )
     return processes
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from acctsne import estimator
 from acctsne.compat.scikit_learn import feature_names_of
@@ -294,16 +294,19 @@ class TSNE(estimator.TSNE):
         with self._processes.agreeing():
             mine = feature_names_of(X)
         every = self._processes.allgather(None if mine is None else tuple(mine))
-        named = list(dict.fromkeys(names for names in every if names is not None))
+        named = [(rank, names) for rank, names in enumerate(every) if names is not None]
+        if not named:
+            return
+        first, expected = named[0]
         with self._processes.agreeing():
-            if len(named) > 1:
-                at = next(i for i in range(n_features) if named[0][i] != named[1][i])
-                raise ValueError(
-                    f"column {at} is {named[0][at]!r} on one process and {named[1][at]!r} on "
-                    "another; all must give the same columns in the same order"
-                )
-        if named:
-            self.feature_names_in_ = np.asarray(named[0], dtype=object)
+            for rank, names in named:
+                if names != expected:
+                    at = next(i for i in range(n_features) if names[i] != expected[i])
+                    raise ValueError(
+                        f"column {at} is {names[at]!r} on rank {rank} and {expected[at]!r} on rank "
+                        f"{first}; all must give the same columns in the same order"
+                    )
+        self.feature_names_in_ = np.asarray(expected, dtype=object)
 
     def _own_threads(self) -> int:
         """Return what `n_jobs` is here; every process must call it, whatever its own is."""
@@ -320,7 +323,9 @@ class TSNE(estimator.TSNE):
                     f"init has shape {given.shape}; expected {expected}, a row for each row of X "
                     "that this process gives"
                 )
-            mine = np.ascontiguousarray(given, dtype=np.float64)
+            mine = check_array(
+                given, dtype=np.float64, order="C", ensure_min_samples=0, input_name="init"
+            )
         return self._processes.joined(mine, rows.given_ends)
 
     def _stages(self) -> Stages:
@@ -522,7 +527,7 @@ def _shown(value: Any) -> str:
 
 def _refuse_unsupported(parameters: dict[str, Any], fixed: Any) -> None:
     """Say what several processes cannot do."""
-    init, metric = parameters["init"], parameters["metric"]
+    init, metric, params = (parameters[name] for name in ("init", "metric", "metric_params"))
     if isinstance(init, str) and init not in ("pca", "random"):
         raise ValueError(
             f"init={init!r} needs all affinities in one place; several processes start from "
@@ -533,9 +538,10 @@ def _refuse_unsupported(parameters: dict[str, Any], fixed: Any) -> None:
             "method='exact' takes every pair for neighbours, which is for small data; use it in "
             "one process, or another method"
         )
-    if native_metric(metric, parameters["metric_params"]) is None:
+    if native_metric(metric, params) is None:
+        given = f"{metric!r} with metric_params={params!r}" if params else repr(metric)
         raise ValueError(
-            f"metric={metric!r} does not run natively; several processes search by 'euclidean', "
+            f"metric={given} does not run natively; several processes search by 'euclidean', "
             "'sqeuclidean', 'cosine' and 'correlation'"
         )
     if fixed is not None:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import current_thread, main_thread
@@ -48,6 +48,11 @@ def _said(error: BaseException) -> str | int | None:
     return str(error)
 
 
+def first_other(values: Sequence[Any]) -> int | None:
+    """Return the first rank whose value is not that of rank 0; None if all are the same."""
+    return next((rank for rank, value in enumerate(values) if value != values[0]), None)
+
+
 def _pieces(message: Bytes) -> Iterator[Bytes]:
     for begin in range(0, len(message), MOST_AT_ONCE):
         yield message[begin : begin + MOST_AT_ONCE]
@@ -58,6 +63,16 @@ def _place_of_duplicates(mpi: Any) -> int:
     """Return the key of the attribute that a communicator keeps its duplicate under."""
     key: int = mpi.Comm.Create_keyval(delete_fn=lambda _comm, _key, duplicate: duplicate.Free())
     return key
+
+
+def _check_communicator(comm: Any, mpi: Any) -> None:
+    if isinstance(comm, mpi.Comm) and comm == mpi.COMM_NULL:
+        raise ValueError(
+            "comm is MPI.COMM_NULL: it was freed, or this process is none of those that it was "
+            "made for, which alone take part"
+        )
+    if not isinstance(comm, mpi.Intracomm):
+        raise TypeError(f"comm must be an Intracomm of mpi4py; got {type(comm).__name__}")
 
 
 def _duplicate(comm: Any, mpi: Any) -> Any:
@@ -82,6 +97,11 @@ class Interrupts:
         """Raise KeyboardInterrupt after it was."""
         if self.pressed:
             raise KeyboardInterrupt
+
+    def hand_on(self) -> None:
+        """Let whoever handled Ctrl-C before know that it was."""
+        if self.pressed:
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
@@ -112,12 +132,17 @@ class Processes:
     """
 
     def __init__(self, comm: Any = None) -> None:
-        self._mpi = require("mpi4py.MPI", "mpi")
-        self._comm = _duplicate(self._mpi.COMM_WORLD if comm is None else comm, self._mpi)
+        with noting_interrupts() as interrupts:  # MPI starts here, or waits for the others
+            self._mpi = require("mpi4py.MPI", "mpi")
+            comm = self._mpi.COMM_WORLD if comm is None else comm
+            _check_communicator(comm, self._mpi)
+            self._comm = _duplicate(comm, self._mpi)
         self.rank: int = self._comm.Get_rank()
         self.size: int = self._comm.Get_size()
         self.seconds = 0.0
         self.bytes_sent = 0
+        with self.ending_together():
+            interrupts.hand_on()
 
     # What the native core calls (native/include/acctsne/communicator.hpp).
 
@@ -182,7 +207,8 @@ class Processes:
 
     def joined(self, own: npt.NDArray[Any], ends: list[int]) -> npt.NDArray[Any]:
         """Gather rows of which those of each process end here."""
-        rows = np.empty((ends[-1], *own.shape[1:]), dtype=own.dtype)
+        with self.agreeing():  # all of them may need more memory than there is
+            rows = np.empty((ends[-1], *own.shape[1:]), dtype=own.dtype)
         begin = ends[self.rank - 1] if self.rank else 0
         rows[begin : ends[self.rank]] = own
         if rows.size:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from acctsne.affinities.affinities import Affinities
-from acctsne.distributed.processes import Processes
+from acctsne.distributed.processes import Processes, first_other
 from acctsne.files.backed import in_reach
 from acctsne.files.formats import open_rows
 from acctsne.files.stored_rows import StoredRows
@@ -89,20 +89,27 @@ def _checked(X: Any) -> npt.NDArray[Any]:
 
 def _check_shapes(shapes: list[tuple[int, int] | None]) -> None:
     """Check that processes read from one file, or none does; None stands for rows in memory."""
-    if len(set(shapes)) == 1:
+    rank = first_other(shapes)
+    if rank is None:
         return
-    if None in shapes:
-        raise ValueError("some processes were given a path, others rows; give all the same")
-    one, other = sorted({shape for shape in shapes if shape is not None})[:2]
+    if None in (shapes[0], shapes[rank]):
+        with_path, without = (rank, 0) if shapes[0] is None else (0, rank)
+        raise ValueError(
+            f"rank {with_path} was given a path, rank {without} rows; give all processes the same"
+        )
     raise ValueError(
-        f"processes read files of shape {one} and {other}; all must have the same file"
+        f"rank {rank} reads a file of shape {shapes[rank]}, rank 0 one of {shapes[0]}; all must "
+        "have the same file"
     )
 
 
 def _check_forms(forms: list[tuple[int, int, str]]) -> None:
-    features = sorted({n_features for _, n_features, _ in forms})
-    if len(features) > 1:
-        raise ValueError(f"processes were given rows of {features[0]} and {features[1]} features")
+    features = [n_features for _, n_features, _ in forms]
+    rank = first_other(features)
+    if rank is not None:
+        raise ValueError(
+            f"rank {rank} was given rows of {features[rank]} features, rank 0 of {features[0]}"
+        )
     n_samples = sum(form[0] for form in forms)
     if n_samples < 2:
         raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required")

@@ -677,19 +677,26 @@ def _open_parquet(path: Path, wanted: Wanted) -> StoredRows:
 
 def _read_zarr(path: Path, wanted: Wanted) -> Data:
     with _unreadable(path):
-        return Data(np.asarray(find_array(path, wanted.key)[...]))
+        array, others = find_array(path, wanted.key)
+        return Data(np.asarray(array[...]), guesses=_not_meant(others))
 
 
 def _open_zarr(path: Path, wanted: Wanted) -> StoredRows:
     with _unreadable(path):
-        array = find_array(path, wanted.key)
+        array, others = find_array(path, wanted.key)
     _check_table(path, array.shape, array.dtype)
 
     def read(begin: int, end: int) -> Array:
         with _unreadable(path):
             return np.asarray(array[begin:end])
 
-    return StoredRows(path, array.shape, np.dtype(array.dtype), read)
+    guesses = _not_meant(others)
+    return StoredRows(path, array.shape, np.dtype(array.dtype), read, guesses=guesses)
+
+
+def _not_meant(others: Sequence[str]) -> tuple[Guess, ...]:
+    """Say that X was taken, where there are arrays that could be meant instead."""
+    return (Guess("key", f"X is the data, not {' or '.join(others)}"),) if others else ()
 
 
 def _only_matrix(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> tuple[str, npt.NDArray[Any]]:
@@ -741,12 +748,12 @@ def _read_h5ad(path: Path, wanted: Wanted) -> Data:
 
 
 def _h5ad_guesses(file: Any) -> tuple[Guess, ...]:
-    """Say that X was taken, where there are arrays that could be meant instead."""
+    """Say that X was taken, where obsm has arrays that could be meant instead."""
     h5py = require("h5py", "anndata")
     # Only a group of this file: a link may lead to another one, which is not to be opened.
     here = isinstance(file.get("obsm", getlink=True), h5py.HardLink)
     names = list(file["obsm"]) if here and isinstance(file["obsm"], h5py.Group) else []
-    return (Guess("key", f"X is the data, not {' or '.join(names)} of obsm"),) if names else ()
+    return _not_meant(names)
 
 
 def _open_h5ad(path: Path, wanted: Wanted) -> StoredRows:
@@ -756,6 +763,7 @@ def _open_h5ad(path: Path, wanted: Wanted) -> StoredRows:
         opened = h5py.File(path, "r")
     with opened as file:
         element = _h5ad_matrix(path, file, wanted.key)
+        guesses = () if wanted.key is not None else _h5ad_guesses(file)
         if not isinstance(element, h5py.Dataset):
             kind = element.attrs.get("encoding-type", "group")
             raise DataError(
@@ -766,13 +774,13 @@ def _open_h5ad(path: Path, wanted: Wanted) -> StoredRows:
         mapped = mapped_table(path, element)
         shape, dtype, place = element.shape, element.dtype, element.name
     if mapped is not None:
-        return StoredRows.of_mapped(path, mapped)
+        return replace(StoredRows.of_mapped(path, mapped), guesses=guesses)
 
     def read(begin: int, end: int) -> Array:
         with _unreadable(path), h5py.File(path, "r") as file:
             return np.asarray(file[place][begin:end])
 
-    return StoredRows(path, shape, np.dtype(dtype), read)
+    return StoredRows(path, shape, np.dtype(dtype), read, guesses=guesses)
 
 
 def _h5ad_matrix(path: Path, file: Any, key: str | None) -> Any:

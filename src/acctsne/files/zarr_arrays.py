@@ -7,27 +7,30 @@ from acctsne.files.replacing import DataError
 from acctsne.runtime.optional import require
 
 
-def find_array(path: Path, key: str | None) -> Any:
+def find_array(path: Path, key: str | None) -> tuple[Any, list[str]]:
     """Open the array of a store: its only one, or that of a name.
 
-    In a store of AnnData, the names are those of `obsm`, and X is the array without a name.
+    In a store of AnnData, the names are those of `obsm`, and X is the array without a name. Also
+    returns the names of those that could have been meant instead.
     """
     zarr = require("zarr", "zarr")
     node = zarr.open(str(path), mode="r")
     if isinstance(node, zarr.Array):
         if key is not None:
             raise DataError(f"{path}: is one array, which has no key; got {key!r}")
-        return node
+        return node, []
     arrays = _arrays(node, zarr)
+    others = []
     if key is None:
         key = "X" if "X" in node else _only_name(path, arrays)
+        others = [name for name in arrays if name != key]
     if key not in arrays:
         if key in node:
             raise DataError(
                 f"{path}: {key!r} is not a dense array; choose one of {_listed(arrays)} by key"
             )
         raise DataError(f"{path}: no array {key!r}; there are {_listed(arrays)}")
-    return arrays[key]
+    return arrays[key], others
 
 
 def _arrays(group: Any, zarr: Any) -> dict[str, Any]:
