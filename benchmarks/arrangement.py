@@ -81,26 +81,23 @@ class Early:
 
 
 EARLY = {
-    "abrupt end after 30": Early(hold(30)),
-    "linear fade, 50": Early(linear(50)),
-    "reciprocal fade, 50": Early(reciprocal(50)),
-    "momentum 0.9": Early(fade(50), momentum=0.9),
-    "30 held, then fade of 30": Early(hold(30) + fade(30)),
-    "30 held, rest, fade of 30": Early(hold(30) + fade(30), rest_at=30),
-    "start 300 x, 15 held, rest, fade of 30": Early(hold(15) + fade(30), spread=300, rest_at=15),
-    "start 300 x, 20 held, fade of 30, momentum 0.9": Early(
-        hold(20) + fade(30), spread=300, momentum=0.9
-    ),
-    "start 300 x, 20 held, fade of 40, momentum 0.9": Early(
+    "narrow start, fade of 50": Early(fade(50)),
+    "narrow, abrupt end after 30": Early(hold(30)),
+    "narrow, linear fade of 50": Early(linear(50)),
+    "narrow, reciprocal fade of 50": Early(reciprocal(50)),
+    "narrow, 10 held, fade of 40, momentum 0.8": Early(hold(10) + fade(40), momentum=0.8),
+    "narrow, 30 held, rest, fade of 30": Early(hold(30) + fade(30), rest_at=30),
+    "300 x, 20 held, fade of 40, momentum 0.9": Early(
         hold(20) + fade(40), spread=300, momentum=0.9
     ),
-    "start 3000 x, momentum 0.9": Early(fade(50), spread=3000, momentum=0.9),
-    "start 10000 x, momentum 0.9": Early(fade(50), spread=10_000, momentum=0.9),
-    "start 10000 x, momentum 0.8": Early(fade(50), spread=10_000, momentum=0.8),
-    "start 10000 x, 10 held, fade of 40, momentum 0.8": Early(
+    "10000 x, fade of 50, momentum 0.8": Early(fade(50), spread=10_000, momentum=0.8),
+    "10000 x, 10 held, fade of 40, momentum 0.8": Early(
         hold(10) + fade(40), spread=10_000, momentum=0.8
     ),
-    "start 30000 x": Early(fade(50), spread=30_000),
+    "10000 x, 10 held, fade of 40, momentum 0.9": Early(
+        hold(10) + fade(40), spread=10_000, momentum=0.9
+    ),
+    "30000 x, fade of 50": Early(fade(50), spread=30_000),
 }
 
 

@@ -84,7 +84,10 @@ class TestLayout:
         assert (fading.exaggeration, fading.learning_rate) == ((12, 1), (100, 1200))
         assert (held.momentum, fading.momentum, main.momentum) == (0.8, 0.8, None)
         assert (held.spread, fading.spread, main.spread) == (1.3, 0, 0)
-        # What the user says stays.
+        # Nothing is widened for an exaggeration that is left out, and what the user says stays.
+        assert phases(start="blurred", early_exaggeration_iter=0) == phases(
+            early_exaggeration_iter=0
+        )
         held, fading, main = phases(start="blurred", momentum=(0.3, 0.4), learning_rate=7)
         assert (held.end, fading.end) == (50, 250)
         assert (held.momentum, fading.momentum, main.momentum) == (0.3, 0.3, 0.4)

@@ -147,8 +147,10 @@ class TSNE(
 
     init : {"pca", "random", "spectral", "multilevel"} or ndarray, default="pca"
         Initial layout: one that :mod:`acctsne.init` makes, or an array of shape
-        (n_samples, n_components), which is taken as it is. Points in the very same place are moved
-        slightly apart.
+        (n_samples, n_components). Points in the very same place are moved slightly apart. With
+        `schedule="fast"`, a narrow layout that shows groups of points but not their neighbours, as
+        principal components of images do, is widened to a root mean square distance of 1.3 from its
+        mean, unless there are fixed points or no early exaggeration.
 
     verbose : int, default=0
         1 logs stages and iterations to the logger "acctsne" (shown on stderr if logging is not
@@ -188,7 +190,8 @@ class TSNE(
     early_exaggeration_iter : int or "auto", default="auto"
         Iterations of early exaggeration, part of `max_iter`. "auto" is 50, or 100 if the
         start is random or any other in which neighbours lie hardly closer than others, so that it
-        has to be untangled; with `schedule="sklearn"` it is 250.
+        has to be untangled; with `schedule="sklearn"` it is 250. If the start is widened (see
+        `init`), exaggeration is held for the first fifth of them before it fades.
 
     callback : callable or list of callables, default=None
         Called as `callback(iteration, kl_divergence, embedding)`, each with a copy of the
@@ -224,7 +227,8 @@ class TSNE(
     momentum : float, pair of floats or "auto", default="auto"
         Part of the last step that is added to the next. A pair is for early exaggeration and for
         the rest. "auto" is 0.5, then 0.8 if `schedule="sklearn"`. If `schedule="fast"` it begins
-        with 0.95, goes up to 0.99 while the objective falls, and down to 0.9 while it rises.
+        with 0.95, goes up to 0.99 while the objective falls, and down to 0.9 while it rises; from a
+        start that is widened (see `init`) it is 0.8 during early exaggeration.
 
     max_step : float or "auto", default="auto"
         Longest step of a point in one iteration. "auto" is 5 if `schedule="fast"`, and none if

@@ -142,7 +142,8 @@ class Schedule:
             float(self.early_exaggeration), float(after if self._fast else self.early_exaggeration)
         )
         early = self._phase("early exaggeration", early_end, faded, n_samples, early=True)
-        phases = _held_first(early) if self._fast and start == "blurred" else [early]
+        blurred = self._fast and start == "blurred" and early_end > 0
+        phases = _held_first(early) if blurred else [early]
         if late_start is not None:
             # No iterations at all where early exaggeration lasts longer.
             phases.append(self._phase("embedding", late_start, Ramp.constant(1.0), n_samples))
