@@ -19,6 +19,7 @@ from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows, share_rows, stored_rows
 from acctsne.distributed.stages import SharedStages
 from acctsne.distributed.transform import SharedMap
+from acctsne.embedding.transform import check_map
 from acctsne.embedding.arguments import check_callbacks
 from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.files.archive import RowsInParts
@@ -368,7 +369,9 @@ class TSNE(estimator.TSNE):
             with self._processes.agreeing():
                 new = self._new_samples(X, least=0)
             searched = self._how_searched()
-            fitted = SharedMap(self._fit_X, self.gather(), *searched, self._processes)
+            whole = self.gather()
+            positions = check_map(whole, len(whole))
+            fitted = SharedMap(self._fit_X, positions, *searched, self._processes)
             threads = effective_threads(self._own_threads())
             with shown_log(self.verbose):
                 return fitted.place(new, threads, self.verbose)
