@@ -19,9 +19,9 @@ from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows, share_rows, stored_rows
 from acctsne.distributed.stages import SharedStages
 from acctsne.distributed.transform import SharedMap
-from acctsne.embedding.transform import check_map
 from acctsne.embedding.arguments import check_callbacks
 from acctsne.embedding.checkpoint import Checkpoint
+from acctsne.embedding.transform import check_map
 from acctsne.files.archive import RowsInParts
 from acctsne.neighbors.metrics import native_metric
 from acctsne.optimize.descent import Descent
