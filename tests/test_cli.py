@@ -440,6 +440,37 @@ def test_a_reader_that_stops_is_no_failure_to_shout_about(folder: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.skipif(os.name == "nt", reason="closes what it inherits by a POSIX shell")
+@pytest.mark.parametrize(
+    ("closed", "output", "code", "said"),
+    [
+        (">&-", "map.npy", 0, ""),
+        ("2>&-", "map.npy", 0, ""),
+        ("<&- >&- 2>&-", "map.npy", 0, ""),
+        (">&-", "-", 1, "acctsne: error: [Errno 9] stdout is closed\n"),
+    ],
+)
+def test_streams_that_are_closed(
+    folder: Path, closed: str, output: str, code: int, said: str
+) -> None:
+    command = ["embed", "data.npy", "-o", output, "--perplexity", "10", "--max-iter", "250"]
+    if closed == ">&-":  # notes would be in what is compared
+        command.append("--quiet")
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND, *command]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+    if not code:
+        assert np.load("map.npy").shape == (150, 2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_notes_that_cannot_be_written_are_lost(folder: Path) -> None:
+    command = [*COMMAND, "embed", "data.npy", "-o", "map.npy", "--max-iter", "250"]
+    with open("/dev/full", "w") as full:
+        subprocess.run(command, stderr=full, check=True)
+    assert np.load("map.npy").shape == (150, 2)
+
+
 # The other commands
 
 

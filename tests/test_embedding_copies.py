@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
@@ -116,6 +117,18 @@ class TestFilesThatAreNone:
         assert "holds acctsne 'tsne' in version 1 of the format; expected acctsne 'embedding'" in (
             self.refused(path)
         )
+
+    def test_bytes_before_the_archive(self, P: Affinities, path: Path) -> None:
+        start(P).save(path)
+        path.write_bytes(b"0" * 100 + path.read_bytes())
+        assert "no npz archive" in self.refused(path)
+
+    def test_an_array_that_asks_for_more_memory_than_there_is(self, path: Path) -> None:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**5, 10**9)}
+        with zipfile.ZipFile(path, "w") as archive, archive.open("points.npy", "w") as member:
+            np.lib.format.write_array_header_1_0(member, header)
+        with pytest.raises(MemoryError, match=re.escape(f"{path} cannot be read: Unable")):
+            Embedding.load(path)
 
     def test_nothing_is_unpickled(self, path: Path) -> None:
         class Trap:

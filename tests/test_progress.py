@@ -1,14 +1,18 @@
 """What a user sees while a fit runs: something from the first stage on, and nothing left behind."""
 
+import logging
 import subprocess
 import sys
+from errno import ENOSPC
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from acctsne.runtime.progress import logger, shown_log
 from helpers import on_a_terminal
 
 FIT = """
@@ -59,6 +63,39 @@ assert main(sys.argv[1:]) == 0
     assert places == sorted(places)
     for command in (embed, score):
         assert ": 00" not in on_a_terminal(run, *command, "--quiet")
+
+
+class Full(StringIO):
+    """A file on a full disk."""
+
+    def write(self, _text: str) -> int:
+        raise OSError(ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("stderr", [None, Full()])
+def test_a_log_that_cannot_be_written_does_not_end_a_fit(
+    monkeypatch: pytest.MonkeyPatch, stderr: Any
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own, which would take it
+    monkeypatch.setattr(sys, "stderr", stderr)
+    exec(FIT.format(metric="euclidean", verbose=1), {})
+
+
+def test_the_log_is_shown_while_any_thread_wants_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    before = logger.level, logger.handlers[:]
+    first, second = shown_log(1), shown_log(1)
+    first.__enter__()
+    second.__enter__()
+    logger.info("both")
+    first.__exit__(None, None, None)
+    logger.info("the second")
+    second.__exit__(None, None, None)
+    logger.info("none")
+    assert capsys.readouterr().err == "[acctsne] both\n[acctsne] the second\n"
+    assert (logger.level, logger.handlers) == before
 
 
 def test_nothing_is_seen_unless_asked_for() -> None:

@@ -331,3 +331,10 @@ def test_rows_must_fit(data: Array, layout: Array) -> None:
         quality.report(data, layout[:299])
     with pytest.raises(ValueError, match="NaN"):
         quality.report(data, np.where(np.arange(300)[:, None] == 3, np.nan, layout))
+
+
+def test_maps_whose_distances_overflow(data: Array, layout: Array) -> None:
+    large = layout / np.abs(layout).max()
+    assert np.isfinite(quality.report(data, large * 1e150, n_neighbors=10).kl).all()
+    with pytest.raises(ValueError, match=r"Y has a coordinate of size 1e\+160; .* within 1e\+150"):
+        quality.report(data, large * 1e160, n_neighbors=10)

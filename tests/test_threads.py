@@ -512,6 +512,49 @@ def test_other_python_threads_run_during_a_fit() -> None:
     assert during > 10
 
 
+# The main thread ends while another is in native code, or in the Python code of a callback.
+DAEMON = """
+import threading, time
+import numpy as np
+from acctsne import TSNE, nearest_neighbors
+
+X = np.random.default_rng(0).normal(size=(500, 5))
+under_way = threading.Event()
+
+def callback(*_):
+    under_way.set()
+    for _ in range({work}):
+        pass
+
+def fit():
+    TSNE(max_iter=10**6, tol=0, n_iter_without_progress=10**6, min_grad_norm=0, init="random",
+         callback=callback, callback_every={every}).fit(X)
+
+def search():
+    while True:
+        nearest_neighbors(X[:20], 3)
+        under_way.set()
+
+threading.Thread(target={target}, daemon=True).start()
+assert under_way.wait(60)
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "work", "every"), [("fit", 0, 5), ("fit", 10_000_000, 1), ("search", 0, 1)]
+)
+def test_the_interpreter_ends_while_a_daemon_thread_works(
+    target: str, work: int, every: int
+) -> None:
+    code = DAEMON.format(target=target, work=work, every=every)
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    assert not process.stderr
+
+
 # The child starts a thread when the stage begins in which the signal is to meet it. No Python code
 # runs in the stage itself that could notice it, and the stage would take far longer than the test
 # waits. How soon it ends is measured by benchmarks/interrupt.py.

@@ -58,6 +58,24 @@ def test_map_with_a_hole(X: Array, new: Array, method: str) -> None:
         _core.Map32(whole, options).place(indices - 1, one, whole[:1], phase, threads=1)
 
 
+def test_map_that_was_turned(X: Array, new: Array) -> None:
+    # A reflection leaves all distances as they are, and the columns in the other memory order.
+    tsne = small(dtype=np.float64, method="exact").fit(X)
+    expected = tsne.transform(new)[:, ::-1]
+    tsne.embedding_ = tsne.embedding_[:, ::-1]
+    np.testing.assert_allclose(tsne.transform(new), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "other", [np.zeros((5, 2)), np.zeros(300), np.zeros((300, 2), dtype=int), "map", None]
+)
+def test_map_that_is_none_of_the_data(X: Array, new: Array, other: Any) -> None:
+    tsne = small().fit(X)
+    tsne.embedding_ = other
+    with pytest.raises(ValueError, match=r"embedding_ must be .* each of the 300 samples .* got"):
+        tsne.transform(new)
+
+
 @pytest.fixture(scope="module", name="fitted")
 def fitted_estimator(X: Array) -> TSNE:
     return small().fit(X)

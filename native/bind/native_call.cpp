@@ -6,7 +6,7 @@ namespace acctsne {
 void run_native(int threads, PythonPoll& poll, const Work& work) {
   {
     const CallUnderWay counted;
-    const nb::gil_scoped_release unlocked;
+    const LockReleased unlocked;
     ThreadTeam team(threads, [&poll] { return poll(); });
     try {
       work(team);

@@ -9,12 +9,13 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/require.hpp"
 #include "acctsne/types.hpp"
+#include "bind/interpreter_lock.hpp"
 
 #include <cstdio> // nanobind prints to stderr and does not include it
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
@@ -24,6 +25,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -56,8 +58,9 @@ using OutputReals = std::variant<Output<float>, Output<double>>;
 template <typename T>
 using Dict = nb::typed<nb::dict, nb::str, T>;
 
-// Told now and then how much has been done; there may be none.
-using Progress = std::function<nb::object(Size)>;
+// Told now and then how much has been done; there may be none. Not a std::function, whose guard of
+// the interpreter lock does not let a thread end with the interpreter.
+using Progress = std::optional<nb::typed<nb::callable, nb::object(Size)>>;
 
 template <typename T>
 Output<T> to_numpy(std::vector<T>&& values, std::vector<std::size_t> shape) {
@@ -87,13 +90,13 @@ public:
       : progress_(std::move(progress)), count_(std::move(count)) {}
 
   bool operator()() {
-    const nb::gil_scoped_acquire locked;
+    const LockTaken locked;
     return !guarded([&] {
       if (PyErr_CheckSignals() != 0) {
         nb::raise_python_error();
       }
       if (progress_ && count_) {
-        progress_(count_());
+        (*progress_)(count_());
       }
     });
   }
@@ -101,13 +104,15 @@ public:
   // Runs Python code under the lock; false, with the error kept, if it raised.
   template <typename Body>
   bool guarded(Body&& body) {
-    try {
-      body();
-      return true;
-    } catch (...) {
-      failure_ = std::current_exception();
-      return false;
-    }
+    return unless_it_ends([&] {
+      try {
+        body();
+        return true;
+      } catch (const std::exception&) {
+        failure_ = std::current_exception();
+        return false;
+      }
+    });
   }
 
   void rethrow() const {

@@ -21,7 +21,7 @@ namespace acctsne {
 namespace {
 
 // Told of an iteration, its KL divergence and the norm of its gradient; says whether to end.
-using Callback = std::function<bool(Size, double, double)>;
+using Callback = std::optional<nb::typed<nb::callable, bool(Size, double, double)>>;
 
 class StateDict : public nb::dict {
   static bool is_dict(PyObject* object) { return PyDict_Check(object) != 0; }
@@ -82,11 +82,13 @@ public:
     const Exclusive alone(owner_, Exclusive::Nested::refused);
     PythonPoll poll(progress, [this] { return optimizer_->iterations(); });
     const Observer observer = [&](const Report& report) {
-      const nb::gil_scoped_acquire locked;
+      const LockTaken locked;
       bool stop = false;
       owner_.in_callback = true;
-      const bool finished = poll.guarded(
-          [&] { stop = callback(report.iteration, report.kl_divergence, report.gradient_norm); });
+      const bool finished = poll.guarded([&] {
+        stop = nb::cast<bool>(
+            (*callback)(report.iteration, report.kl_divergence, report.gradient_norm));
+      });
       owner_.in_callback = false;
       return stop || !finished;
     };

@@ -31,13 +31,13 @@ public:
 
 private:
   void do_gather(std::byte* array, std::span<const Size> ends) override {
-    const nb::gil_scoped_acquire locked;
+    const LockTaken locked;
     processes_.attr("gather")(bytes(array, ends.back()), list(ends));
   }
 
   void do_exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
                    std::span<const Size> received_ends) override {
-    const nb::gil_scoped_acquire locked;
+    const LockTaken locked;
     // Only read, though the type does not say so.
     auto* from = const_cast<std::byte*>(sent);
     processes_.attr("exchange")(bytes(from, sent_ends.back()), list(sent_ends),

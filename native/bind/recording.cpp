@@ -8,7 +8,7 @@ namespace acctsne {
 namespace {
 
 // Calls body() and returns what the loops that it ran on this thread consist of.
-Dict<nb::any> record_loops(const std::function<nb::object()>& body) {
+Dict<nb::any> record_loops(const nb::typed<nb::callable, nb::object()>& body) {
   LoopRecorder recorder;
   body();
   Recording recording = recorder.take();
@@ -29,7 +29,7 @@ Dict<double> team_costs(int threads, bool asleep, int loops) {
   require(threads >= 1 && threads <= 1024 && loops >= 1, "no such team");
   TeamCosts costs{};
   {
-    const nb::gil_scoped_release unlocked;
+    const LockReleased unlocked;
     costs = measure_team_costs(threads, asleep, loops);
   }
   Dict<double> result;
@@ -44,7 +44,7 @@ Dict<double> team_costs(int threads, bool asleep, int loops) {
 void bind_recording(nb::module_& m) {
   m.def("record_loops", &record_loops, "body"_a);
   m.def("team_costs", &team_costs, "threads"_a, "asleep"_a, "loops"_a);
-  m.def("line_transfer_seconds", &line_transfer_seconds, nb::call_guard<nb::gil_scoped_release>());
+  m.def("line_transfer_seconds", &line_transfer_seconds, nb::call_guard<LockReleased>());
 }
 
 } // namespace acctsne

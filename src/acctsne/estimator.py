@@ -24,7 +24,7 @@ from acctsne.compat.scikit_learn import (
 )
 from acctsne.embedding.arguments import check_callbacks
 from acctsne.embedding.checkpoint import Checkpoint
-from acctsne.embedding.transform import FittedMap
+from acctsne.embedding.transform import FittedMap, check_map
 from acctsne.estimator_archive import FittedEstimator, read_estimator, write_estimator
 from acctsne.files.archive import incomplete
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine
@@ -572,7 +572,8 @@ class TSNE(
             )
         new = self._new_samples(X)
         with shown_log(self.verbose):
-            fitted = FittedMap(self._fit_X, self.embedding_, *self._how_searched())
+            positions = check_map(self.embedding_, self._fit_X.shape[0])
+            fitted = FittedMap(self._fit_X, positions, *self._how_searched())
             return fitted.place(new, effective_threads(self.n_jobs), self.verbose)
 
     def _new_samples(self, X: Any, least: int = 1) -> Any:

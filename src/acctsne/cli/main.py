@@ -12,7 +12,7 @@ from importlib import import_module
 from io import StringIO
 
 import acctsne
-from acctsne.cli.messages import note, warnings_as_notes
+from acctsne.cli.messages import ClosedStdout, note, warnings_as_notes
 from acctsne.runtime.launch import launched_processes, launched_rank
 
 # Each is a module of this package with `describe`, which adds options, and `run`, which takes them.
@@ -30,6 +30,8 @@ COMMANDS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if sys.stdout is None:
+        sys.stdout = ClosedStdout()
     try:
         options = read_arguments(arguments)
         if launched_processes() > 1 and arguments[0] != "embed":

@@ -1,19 +1,29 @@
 """What the program says: notes on stderr, figures on stdout."""
 
+import errno
 import json
 import re
-import sys
 import warnings
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
+from io import TextIOBase
 from typing import Any
 
 from acctsne.runtime.errors import error_of
+from acctsne.runtime.progress import say
+
+
+class ClosedStdout(TextIOBase):
+    """In the place of a stdout that is not there, `>&-`: fails when there is something to write."""
+
+    def write(self, _text: str) -> int:
+        """Fail as a file would."""
+        raise OSError(errno.EBADF, "stdout is closed")
 
 
 def note(message: str) -> None:
     """Say something that is no result."""
-    print(f"acctsne: {message}", file=sys.stderr)
+    say(f"acctsne: {message}")
 
 
 @contextmanager

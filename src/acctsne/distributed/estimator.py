@@ -21,6 +21,7 @@ from acctsne.distributed.stages import SharedStages
 from acctsne.distributed.transform import SharedMap
 from acctsne.embedding.arguments import check_callbacks
 from acctsne.embedding.checkpoint import Checkpoint
+from acctsne.embedding.transform import check_map
 from acctsne.files.archive import RowsInParts
 from acctsne.neighbors.metrics import native_metric
 from acctsne.optimize.descent import Descent
@@ -373,7 +374,9 @@ class TSNE(estimator.TSNE):
             with self._processes.agreeing():
                 new = self._new_samples(X, least=0)
             searched = self._how_searched()
-            fitted = SharedMap(self._fit_X, self.gather(), *searched, self._processes)
+            whole = self.gather()
+            positions = check_map(whole, len(whole))
+            fitted = SharedMap(self._fit_X, positions, *searched, self._processes)
             threads = effective_threads(self._own_threads())
             with shown_log(self.verbose):
                 return fitted.place(new, threads, self.verbose)

@@ -92,7 +92,6 @@ def place_new_points(
     progress: Callable[[int], None] | None = None,
 ) -> npt.NDArray[Any]:
     """Place points, given their nearest neighbours in the map, without moving the map."""
-    _check_positions(positions)
     # Each row in units of its own: squares can then neither overflow nor all vanish.
     farthest = distances[:, -1:].astype(np.float64)
     scaled = np.divide(distances, farthest, where=farthest > 0, out=np.zeros(distances.shape))
@@ -111,15 +110,25 @@ def place_new_points(
     )
 
 
-def _check_positions(positions: npt.NDArray[Any]) -> None:
-    """Refuse a map that has been written to since it was made."""
-    finite = np.isfinite(positions).all(axis=1)
+def check_map(positions: Any, n_samples: int) -> npt.NDArray[Any]:
+    """Return a map that may have been turned, or written to, as native code takes it."""
+    kind = getattr(positions, "dtype", None)
+    shape: tuple[int, ...] = getattr(positions, "shape", ())
+    if kind not in (np.float32, np.float64) or len(shape) != 2 or shape[0] != n_samples:
+        raise ValueError(
+            f"embedding_ must be an array of float32 or float64 with a row for each of the "
+            f"{n_samples} samples that were fitted; got {type(positions).__name__} of shape "
+            f"{shape} and type {kind}"
+        )
+    whole: npt.NDArray[Any] = np.ascontiguousarray(positions)
+    finite = np.isfinite(whole).all(axis=1)
     if not finite.all():
         row = int(finite.argmin())
         raise ValueError(
-            f"the map has a position that is not finite, {positions[row]} in row {row}; new points "
+            f"the map has a position that is not finite, {whole[row]} in row {row}; new points "
             "are placed in whole maps only. To hide points, leave them out of a copy"
         )
+    return whole
 
 
 def _weighted_medians(values: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -161,7 +161,8 @@ def read_archive(
     Of the arrays, those named, or all.
     """
     with open(path, "rb") as file, incomplete(path):
-        if not zipfile.is_zipfile(file):
+        # Bytes before the archive would have numpy take it for a pickle.
+        if file.read(2) != b"PK" or not zipfile.is_zipfile(file):
             raise ValueError("it is no npz archive, or it was cut off")
         file.seek(0)
         try:
@@ -172,6 +173,8 @@ def read_archive(
                     if arrays is None or name in arrays or name == "header"
                 }
             header = json.loads(str(members.pop("header", "null")))
+        except MemoryError as error:
+            raise MemoryError(f"{os.fspath(path)} cannot be read: {error}") from error
         except DAMAGE as error:
             raise ValueError(str(error)) from error
         if not isinstance(header, dict):

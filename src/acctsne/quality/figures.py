@@ -24,6 +24,9 @@ from acctsne.runtime.threads import effective_threads
 # A perplexity, or a word for one that suits the number of samples.
 Perplexity = float | str
 
+# Of a map: squares of distances in many dimensions stay far from the end of double precision.
+LARGEST_COORDINATE = 1e150
+
 
 def affinities(
     X: Any,
@@ -346,6 +349,12 @@ def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
     checked: npt.NDArray[np.float64] = check_array(
         Y, dtype=np.float64, order="C", ensure_min_samples=2, input_name="Y"
     )
+    largest = np.abs(checked).max()
+    if largest > LARGEST_COORDINATE:
+        raise ValueError(
+            f"Y has a coordinate of size {largest:g}; squares of distances are finite for maps "
+            f"within {LARGEST_COORDINATE:g} only"
+        )
     return checked
 
 

@@ -4,9 +4,9 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import Any
 
@@ -19,33 +19,60 @@ logger = logging.getLogger("acctsne")
 logger.addHandler(logging.NullHandler())
 
 
-@contextmanager
-def shown_log(verbose: int) -> Iterator[None]:
-    """Show log lines on stderr while `verbose`, unless the program handles them itself."""
-    handled = logging.getLogger().hasHandlers() or any(
-        not isinstance(handler, logging.NullHandler) for handler in logger.handlers
-    )
-    if not verbose:
-        yield
-        return
-    level = logger.level
-    handler = _TqdmHandler()
-    handler.setFormatter(logging.Formatter("[acctsne] %(message)s"))
-    if not handled:
-        logger.addHandler(handler)
-    logger.setLevel(min(level or logging.INFO, logging.INFO))
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+def say(line: str) -> None:
+    """Write a line to stderr without tearing a progress bar.
+
+    One that cannot be written, as the disk is full, the terminal gone or stderr closed, is lost:
+    the work does not end for it.
+    """
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            tqdm.write(line, file=sys.stderr)
 
 
-class _TqdmHandler(logging.Handler):
-    """Writes to stderr without tearing a progress bar."""
+class _SayingHandler(logging.Handler):
+    """Says what is logged."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        tqdm.write(self.format(record), file=sys.stderr)
+        say(self.format(record))
+
+
+class _ShownLog:
+    """The log on stderr, unless the program handles it itself, while any thread wants it shown."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._wanted_by = 0
+        self._level = logging.NOTSET
+        self._handler = _SayingHandler()
+        self._handler.setFormatter(logging.Formatter("[acctsne] %(message)s"))
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._wanted_by:
+                handled = logging.getLogger().hasHandlers() or any(
+                    not isinstance(handler, logging.NullHandler) for handler in logger.handlers
+                )
+                if not handled:
+                    logger.addHandler(self._handler)
+                self._level = logger.level
+                logger.setLevel(min(self._level or logging.INFO, logging.INFO))
+            self._wanted_by += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._wanted_by -= 1
+            if not self._wanted_by:
+                logger.removeHandler(self._handler)
+                logger.setLevel(self._level)
+
+
+_SHOWN_LOG = _ShownLog()
+
+
+def shown_log(verbose: int) -> AbstractContextManager[None]:
+    """Show log lines on stderr while `verbose`, unless the program handles them itself."""
+    return _SHOWN_LOG if verbose else nullcontext()
 
 
 @contextmanager
@@ -87,7 +114,7 @@ def busy(description: str, verbose: int) -> Iterator[None]:
 
 
 def _bars_are_seen(verbose: int) -> bool:
-    return bool(verbose) and (sys.stderr.isatty() or in_notebook())
+    return bool(verbose) and sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
 
 
 def in_notebook() -> bool:
