@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <utility>
+#include <numeric>
 
 namespace acctsne {
 namespace {
@@ -28,14 +28,13 @@ void ChargeSpreader<Real, Dims>::spread(const GridGeometry<Real>& geometry,
                                         ThreadTeam& team) {
   const Step step("repulsive: spread");
   const Size strips = chunk_count(grid.nodes(0), kStripColumns);
-  sort_into_strips(geometry, charging, strips, team);
+  sort_and_clear(geometry, charging, strips, grid, team);
   is_full_.resize(at(strips));
   for (std::size_t strip = 0; strip < at(strips); ++strip) {
     const Size own = strip_starts_[strip + 1] - strip_starts_[strip];
     is_full_[strip] =
         (charging.in_strips.empty() ? own : charging.in_strips[strip]) > kPointsPerSum;
   }
-  grid.clear(team);
   const auto kernel = kernels().grid.of<Real>().spread_points[Dims - 1];
   for (Size parity = 0; parity < 2; ++parity) {
     team.for_chunks((strips - parity + 1) / 2, [&](Size chunk, int) {
@@ -50,10 +49,11 @@ void ChargeSpreader<Real, Dims>::spread(const GridGeometry<Real>& geometry,
   }
 }
 
+// Sorts the points into strips, and clears the grid in one of the loops that this takes.
 template <typename Real, int Dims>
-void ChargeSpreader<Real, Dims>::sort_into_strips(const GridGeometry<Real>& geometry,
-                                                  const ChargingPoints<Real>& charging, Size strips,
-                                                  ThreadTeam& team) {
+void ChargeSpreader<Real, Dims>::sort_and_clear(const GridGeometry<Real>& geometry,
+                                                const ChargingPoints<Real>& charging, Size strips,
+                                                Grid<Real>& grid, ThreadTeam& team) {
   const Size grain = points_per_chunk(charging.count);
   const Size chunks = chunk_count(charging.count, grain);
   ids_.resize(at(charging.count));
@@ -71,16 +71,27 @@ void ChargeSpreader<Real, Dims>::sort_into_strips(const GridGeometry<Real>& geom
       ++histogram[strip];
     }
   });
-  std::uint32_t start = 0;
-  for (Size strip = 0; strip < strips; ++strip) {
-    strip_starts_[at(strip)] = start;
-    for (Size chunk = 0; chunk < chunks; ++chunk) {
-      start += std::exchange(histograms_[at(chunk * strips + strip)], start);
+  // No thread helps here, so histograms are gone through as they lie in memory.
+  in_strips_.assign(at(strips), 0u);
+  for (Size chunk = 0; chunk < chunks; ++chunk) {
+    std::uint32_t* histogram = histograms_.data() + chunk * strips;
+    for (Size strip = 0; strip < strips; ++strip) {
+      const std::uint32_t before = in_strips_[at(strip)];
+      in_strips_[at(strip)] += histogram[strip];
+      histogram[strip] = before;
     }
   }
-  strip_starts_[at(strips)] = start;
-  parallel_for(team, charging.count, grain, [&](Size begin, Size end) {
-    std::uint32_t* next = histograms_.data() + begin / grain * strips;
+  strip_starts_[0] = 0;
+  std::partial_sum(in_strips_.begin(), in_strips_.end(), strip_starts_.begin() + 1);
+  team.for_chunks(chunks + grid.clear_chunks(), [&](Size chunk, int) {
+    if (chunk >= chunks) {
+      grid.clear_chunk(chunk - chunks);
+      return;
+    }
+    const Size begin = chunk * grain;
+    const Size end = std::min(begin + grain, charging.count);
+    std::uint32_t* next = histograms_.data() + chunk * strips;
+    std::transform(next, next + strips, strip_starts_.begin(), next, std::plus<>());
     for (Size i = begin; i < end; ++i) {
       ids_[next[strip_of_[at(i)]]++] = static_cast<PointId>(i);
     }

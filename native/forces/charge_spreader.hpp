@@ -42,15 +42,16 @@ private:
     const PointId* end;
   };
 
-  void sort_into_strips(const GridGeometry<Real>& geometry, const ChargingPoints<Real>& charging,
-                        Size strips, ThreadTeam& team);
+  void sort_and_clear(const GridGeometry<Real>& geometry, const ChargingPoints<Real>& charging,
+                      Size strips, Grid<Real>& grid, ThreadTeam& team);
   void spread_in_parts(const GridGeometry<Real>& geometry, const ChargingPoints<Real>& charging,
                        Size parity, Grid<Real>& grid, ThreadTeam& team);
 
   // Points in the order of the strips of grid columns that they fall into.
   std::vector<PointId> ids_;
   std::vector<std::int32_t> strip_of_;
-  std::vector<Size> strip_starts_;
+  std::vector<std::uint32_t> strip_starts_;
+  std::vector<std::uint32_t> in_strips_; // points of each
   std::vector<std::uint32_t> histograms_;
   std::vector<bool> is_full_; // of each strip: its points' charges are added up by parts
   std::vector<Part> parts_;   // of the points of full strips

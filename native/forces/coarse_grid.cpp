@@ -13,10 +13,14 @@
 namespace acctsne {
 namespace {
 
-// Lines of the coarse grid that a block's potential is made of: a spline reaches over four.
-Size lines_of(const GridBlocks& blocks) {
-  return blocks.side / kCoarseness + 3;
+// Lines of the coarse grid that so many fine columns are made of: a spline reaches over four.
+Size lines_of(Size columns) {
+  return columns / kCoarseness + 3;
 }
+
+// Fine columns that a thread adds the potential to: few enough for the shares of many threads to be
+// even, enough that few lines are refined twice.
+constexpr Size kColumnsPerChunk = 4 * kCoarseness;
 
 // The four lines that a fine column is made of, and their weights. `line(x)` is the one of a coarse
 // column.
@@ -44,19 +48,21 @@ void CoarseGrid<Real>::prepare(const Grid<Real>& fine, double step, const GridBl
   convolution_.prepare(KernelPart::far, nodes, kCoarseness * step, grid_, team);
   // A line with the zeros around it.
   line_size_ = fine.stride() + 8 * kCoarseness;
-  Size size = std::max<Size>(team.size(), nodes[0]) * line_size_;
+  room_ = lines_of(kColumnsPerChunk) * line_size_;
   if (blocks != nullptr) {
     blocks_ = *blocks;
-    size = team.size() * std::max(line_size_, lines_of(blocks_) * blocks_.side);
+    room_ = std::max(line_size_, lines_of(blocks_.side) * blocks_.side);
   }
-  lines_.resize(std::max(lines_.size(), at(size)));
+  lines_.resize(std::max(lines_.size(), at(team.size() * room_)));
 }
 
 template <typename Real>
 void CoarseGrid<Real>::charge(const Grid<Real>& fine, ThreadTeam& team) {
-  grid_.clear(team); // the transform reads whole vectors
-  team.for_chunks(grid_.nodes(0),
-                  [&](Size x, int worker) { charge_column(fine, x, {0, grid_.nodes(1)}, worker); });
+  team.for_chunks(grid_.nodes(0), [&](Size x, int worker) {
+    charge_column(fine, x, {0, grid_.nodes(1)}, worker);
+    // The transform reads whole vectors.
+    std::fill(grid_.column(x) + grid_.nodes(1), grid_.column(x) + grid_.stride(), Real(0));
+  });
 }
 
 template <typename Real>
@@ -76,7 +82,7 @@ void CoarseGrid<Real>::charge(const Grid<Real>& fine, std::span<const Size> bloc
 template <typename Real>
 void CoarseGrid<Real>::charge_column(const Grid<Real>& fine, Size x, Rows rows, int worker) {
   const GridKernels<Real>& kernel = kernels().grid.of<Real>();
-  Real* line = lines_.data() + worker * line_size_;
+  Real* line = lines_.data() + worker * room_;
   const Size first = kCoarseness * (rows.begin - 3); // of the line's nodes
   const Size begin = std::max<Size>(first, 0);
   const Size end = std::min(kCoarseness * rows.end, fine.nodes(1));
@@ -99,13 +105,17 @@ void CoarseGrid<Real>::charge_column(const Grid<Real>& fine, Size x, Rows rows, 
 template <typename Real>
 void CoarseGrid<Real>::add_to(Grid<Real>& fine, ThreadTeam& team) {
   const GridKernels<Real>& kernel = kernels().grid.of<Real>();
-  const auto line = [&](Size x) { return lines_.data() + x * line_size_; };
-  parallel_for(team, grid_.nodes(0), 2, [&](Size begin, Size end) {
-    for (Size x = begin; x < end; ++x) {
+  team.for_chunks(chunk_count(fine.nodes(0), kColumnsPerChunk), [&](Size chunk, int worker) {
+    const Size begin = chunk * kColumnsPerChunk;
+    const Size end = std::min(begin + kColumnsPerChunk, fine.nodes(0));
+    const Size first = begin / kCoarseness;
+    const Size last = std::min(first + lines_of(kColumnsPerChunk), grid_.nodes(0));
+    const auto line = [&](Size x) {
+      return lines_.data() + worker * room_ + (x - first) * line_size_;
+    };
+    for (Size x = first; x < last; ++x) {
       kernel.refine_line(grid_.column(x), grid_.nodes(1) - 3, line(x));
     }
-  });
-  parallel_for(team, fine.nodes(0), 4, [&](Size begin, Size end) {
     for (Size x = begin; x < end; ++x) {
       const FourLines<Real> four(x, line);
       kernel.add_lines(four.lines, four.weights, 4, fine.stride(), fine.column(x));
@@ -119,11 +129,11 @@ void CoarseGrid<Real>::add_to(Grid<Real>& fine, Size block, int worker) {
   const Rows columns = blocks_.columns_of(block);
   const Rows rows = blocks_.rows_of(block);
   const Size first = columns.begin / kCoarseness;
-  const Size last = std::min(first + lines_of(blocks_), grid_.nodes(0));
+  const Size last = std::min(first + lines_of(blocks_.side), grid_.nodes(0));
   // Fours of fine nodes; beyond the grid they are not wanted.
   const Size fours =
       std::min(rows.end / kCoarseness, grid_.nodes(1) - 3) - rows.begin / kCoarseness;
-  Real* lines = lines_.data() + worker * lines_of(blocks_) * blocks_.side;
+  Real* lines = lines_.data() + worker * room_;
   const auto line = [&](Size x) { return lines + (x - first) * blocks_.side; };
   for (Size x = first; x < last; ++x) {
     kernel.refine_line(grid_.column(x) + rows.begin / kCoarseness, fours, line(x));

@@ -38,9 +38,10 @@ private:
   GridConvolution<Real> convolution_;
   Grid<Real> grid_;
   GridBlocks blocks_;
-  // Lines between the two grids, coarse along x and fine along y: for charges one of each thread,
-  // for the potential all, or those that a thread's block takes.
+  // Lines between the two grids, coarse along x and fine along y, each thread's own: for charges
+  // one, for the potential those that some columns or a block take.
   std::vector<Real> lines_;
+  Size room_ = 0; // of a thread
   Size line_size_ = 0;
 };
 

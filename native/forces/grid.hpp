@@ -27,13 +27,19 @@ public:
   const Real* column(Size x) const { return values_.data() + x * stride_; }
 
   void clear(ThreadTeam& team) {
-    constexpr Size kColumnsPerChunk = 4; // few enough for the shares of many threads to be even
-    parallel_for(team, nodes_[0], kColumnsPerChunk, [&](Size begin, Size end) {
-      std::fill_n(column(begin), (end - begin) * stride_, Real(0));
-    });
+    team.for_chunks(clear_chunks(), [&](Size chunk, int) { clear_chunk(chunk); });
+  }
+  // The same for a loop that has other chunks, too.
+  Size clear_chunks() const { return chunk_count(nodes_[0], kColumnsPerChunk); }
+  void clear_chunk(Size chunk) {
+    const Size first = chunk * kColumnsPerChunk;
+    const Size columns = std::min(kColumnsPerChunk, nodes_[0] - first);
+    std::fill_n(column(first), columns * stride_, Real(0));
   }
 
 private:
+  static constexpr Size kColumnsPerChunk = 4; // few enough for the shares of many to be even
+
   Size nodes_[2] = {};
   Size stride_ = 0;
   std::vector<Real> values_;

@@ -13,6 +13,7 @@
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -153,14 +154,10 @@ void TreeRepulsion<Real, Dims>::make_tree(const MapView<Real>& map, StepSeconds&
   }
   const Step step("repulsive", seconds.repulsive);
   find_groups(team);
-  make_lists(team);
+  const bool lists_are_whole = make_lists(team);
   // Points that are all in one place may part, and a list that is too short is made anew each time.
-  const auto is_whole = [this](const InteractionList<Dims>& list) {
-    return list.next == static_cast<NodeId>(tree_.nodes().size());
-  };
   const auto is_large = [](PointGroup group) { return group.end - group.begin > kGroupPoints; };
-  if (accept_.movement > 0 && std::ranges::none_of(groups_, is_large) &&
-      std::all_of(lists_.get(), lists_.get() + groups_.size(), is_whole)) {
+  if (accept_.movement > 0 && lists_are_whole && std::ranges::none_of(groups_, is_large)) {
     built_from_.assign(points, points + count * Dims);
     std::copy_n(lower, Dims, built_lower_);
     std::copy_n(upper, Dims, built_upper_);
@@ -214,8 +211,9 @@ void TreeRepulsion<Real, Dims>::visit_groups(Size subtree, Visit&& visit) const 
   }
 }
 
+// Returns whether all lists have room for all of their sources.
 template <typename Real, int Dims>
-void TreeRepulsion<Real, Dims>::make_lists(ThreadTeam& team) {
+bool TreeRepulsion<Real, Dims>::make_lists(ThreadTeam& team) {
   if (groups_.size() > lists_room_) {
     const std::size_t room = std::max(groups_.size(), lists_room_ + lists_room_ / 2);
     lists_ = make_large_array<InteractionList<Dims>>(room, team.size());
@@ -223,11 +221,16 @@ void TreeRepulsion<Real, Dims>::make_lists(ThreadTeam& team) {
   }
   const TreeView<Real, Dims> view = tree_.view();
   const auto list_sources = std::get<Dims - 1>(kernels().tree.of<Real>().list_sources);
+  std::atomic<bool> are_whole = true;
   parallel_for(team, static_cast<Size>(groups_.size()), kGroupsPerChunk, [&](Size begin, Size end) {
     for (auto g = static_cast<std::size_t>(begin); g < static_cast<std::size_t>(end); ++g) {
       list_sources(view, groups_[g], accept_, 0, lists_[g]);
+      if (lists_[g].next < view.node_count) {
+        are_whole.store(false, std::memory_order_relaxed);
+      }
     }
   });
+  return are_whole;
 }
 
 template <typename Real, int Dims>

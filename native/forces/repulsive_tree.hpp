@@ -40,7 +40,7 @@ private:
   // Calls visit(group) for the groups of a subtree.
   template <typename Visit>
   void visit_groups(Size subtree, Visit&& visit) const;
-  void make_lists(ThreadTeam& team);
+  bool make_lists(ThreadTeam& team);
   void push_groups(Rows own, Real* force, ThreadTeam& team);
 
   double exponent_;
