@@ -197,6 +197,7 @@ class TestNewSamples:
         {"n_components": 1, "method": "fft", "dof": 0.5},
         {"n_components": 2, "method": "exact", "dof": 0.5},
         {"n_components": 3, "method": "barnes_hut", "dof": "sklearn"},
+        {"n_components": 2, "method": "fft", "dof": 1000.0},
         {"metric": "cosine"},
     ], ids=str)  # fmt: skip
     def test_batches_and_threads(self, X: Array, new: Array, parameters: dict[str, Any]) -> None:

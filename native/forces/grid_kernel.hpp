@@ -42,10 +42,13 @@ public:
     if (part != KernelPart::whole) {
       return (*this)(part, r2) - (*this)(part, far2);
     }
-    return power(1 + far2) * std::expm1(exponent_ * (std::log1p(far2) - std::log1p(r2)));
+    const double log_of_ratio = exponent_ * (std::log1p(far2) - std::log1p(r2));
+    // Where the ratio of the two would overflow, the smaller one is nothing beside the other.
+    return log_of_ratio < kLargestLog ? power(1 + far2) * std::expm1(log_of_ratio) : power(1 + r2);
   }
 
 private:
+  static constexpr double kLargestLog = 700; // a little less than that of the largest double
   static constexpr double kSquare1 = 5 * 5;
   static constexpr double kSquare2 = 8 * 8;
   static constexpr double kWeight1 = (kSquare2 - 1) / (kSquare2 - kSquare1);
