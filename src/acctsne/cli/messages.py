@@ -10,7 +10,7 @@ from io import TextIOBase
 from typing import Any
 
 from acctsne.runtime.errors import error_of
-from acctsne.runtime.progress import say
+from acctsne.runtime.stderr import say
 
 
 class ClosedStdout(TextIOBase):

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from threading import Event, Lock, Thread
 from time import perf_counter
@@ -12,22 +12,13 @@ from typing import Any
 
 from tqdm import tqdm
 
+from acctsne.runtime.stderr import say
+
 # Characters of a line and lines, where the terminal does not know.
 USUAL_SIZE = {"ncols": 80, "nrows": 24}
 
 logger = logging.getLogger("acctsne")
 logger.addHandler(logging.NullHandler())
-
-
-def say(line: str) -> None:
-    """Write a line to stderr without tearing a progress bar.
-
-    One that cannot be written, as the disk is full, the terminal gone or stderr closed, is lost:
-    the work does not end for it.
-    """
-    with suppress(OSError, ValueError):
-        if sys.stderr is not None:
-            tqdm.write(line, file=sys.stderr)
 
 
 class _SayingHandler(logging.Handler):

@@ -1,0 +1,21 @@
+"""Lines on stderr."""
+
+import sys
+from contextlib import suppress
+
+
+def say(line: str) -> None:
+    """Write a line to stderr without tearing a progress bar.
+
+    One that cannot be written, as the disk is full, the terminal gone or stderr closed, is lost:
+    the work does not end for it.
+    """
+    # Where nobody has loaded it there is no bar, and to load it takes longer than to say a line.
+    tqdm = sys.modules.get("tqdm")
+    with suppress(OSError, ValueError):
+        if sys.stderr is None:
+            return
+        if tqdm is None:
+            print(line, file=sys.stderr)
+        else:
+            tqdm.tqdm.write(line, file=sys.stderr)
