@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import anndata
@@ -160,6 +161,23 @@ def test_damaged_h5ad(tmp_path: Path, capsys: pytest.CaptureFixture[str], damage
     assert "strange.h5ad: " in message
     assert said in message
     assert not (tmp_path / "map.h5ad").exists()
+
+
+def test_a_header_that_python_cannot_parse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # numpy hands such a header to Python's tokenizer, whose error is no ValueError.
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (60, 5, }".ljust(117) + b"\n"
+    contents = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    path = tmp_path / "strange.npy"
+    path.write_bytes(contents + data().tobytes())
+    with pytest.raises(TokenError):
+        np.load(path)
+    assert main(["embed", str(path), "-o", str(tmp_path / "map.npy"), *HOW]) == 1
+    message = capsys.readouterr().err
+    assert "strange.npy: " in message
+    assert "Traceback" not in message
+    assert not (tmp_path / "map.npy").exists()
 
 
 def test_an_h5ad_without_maps_gets_one(tmp_path: Path) -> None:
