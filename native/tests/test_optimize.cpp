@@ -188,7 +188,7 @@ TEST(disorder_is_the_work_of_the_attraction) {
 }
 
 TEST(a_narrow_layout_is_widened) {
-  constexpr Size kCount = 3000;
+  constexpr Size kCount = 600;
   for_reals([]<typename Real>() {
     const Csr<Real> P = make_joint<Real>(kCount, 8);
     for (const OutputKernel& output_kernel : kOutputKernels) {
