@@ -466,8 +466,10 @@ def test_streams_that_are_closed(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_notes_that_cannot_be_written_are_lost(folder: Path) -> None:
     command = [*COMMAND, "embed", "data.npy", "-o", "map.npy", "--max-iter", "250"]
+    # Python keeps what a buffer could not write, and tries once more when it ends.
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
-        subprocess.run(command, stderr=full, check=True)
+        subprocess.run(command, stderr=full, check=True, env=buffered)
     assert np.load("map.npy").shape == (150, 2)
 
 

@@ -14,6 +14,7 @@ from io import StringIO
 import acctsne
 from acctsne.cli.messages import ClosedStdout, note, warnings_as_notes
 from acctsne.runtime.launch import launched_processes, launched_rank
+from acctsne.runtime.stderr import drop_unwritten
 
 # Each is a module of this package with `describe`, which adds options, and `run`, which takes them.
 COMMANDS = {
@@ -53,6 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         note(f"error: {' '.join(str(error).split()) or type(error).__name__}")
         return 1
+    finally:
+        drop_unwritten()
     return code or 0
 
 

@@ -1,5 +1,6 @@
 """Lines on stderr."""
 
+import os
 import sys
 from contextlib import suppress
 
@@ -19,3 +20,14 @@ def say(line: str) -> None:
             print(line, file=sys.stderr)
         else:
             tqdm.tqdm.write(line, file=sys.stderr)
+
+
+def drop_unwritten() -> None:
+    """Let go of lines that stderr did not take, which Python would fail to write when it ends."""
+    with suppress(ValueError):  # it is closed
+        if sys.stderr is None:
+            return
+        try:
+            sys.stderr.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
