@@ -1,4 +1,4 @@
-"""How much of large distances maps keep, over many samples, by the way that they begin.
+"""How much of large distances, and of neighbours, maps keep, over many samples.
 
 One map tells little: where clusters come to lie is partly chance. So the same descents run on
 several samples of the same data, and differences to the reference of benchmarks/descent.py, sample
@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 from tqdm import tqdm
 
 import datasets
-from acctsne import TSNE, Affinities, init
+from acctsne import TSNE, Affinities, init, quality
 from acctsne.affinities.affinities import form_of
 from acctsne.forces.engine import Engine
 from acctsne.optimize.descent import Descent
@@ -107,12 +107,14 @@ class Outcome(NamedTuple):
     iterations: int
     kl: float
     ranks: float
+    kept: float
 
 
 class Sample:
     """Some points of a data set, with affinities, a start and the way to judge maps."""
 
     def __init__(self, X: Array, threads: int) -> None:
+        self.X = X
         self.threads = threads
         self.pairs = random_pairs(len(X), PAIRS)
         self.distances = distances(X, self.pairs)
@@ -152,7 +154,8 @@ class Sample:
     def _judged(self, iterations: int, Y: Array) -> Outcome:
         kl = exact_kl(self.P, Y, self.threads)
         ranks = float(spearmanr(self.distances, distances(Y, self.pairs))[0])
-        return Outcome(iterations, kl, ranks)
+        kept = quality.neighbor_preservation(self.X, Y, n_jobs=self.threads)
+        return Outcome(iterations, kl, ranks, kept)
 
 
 def main() -> int:
@@ -183,7 +186,8 @@ def main() -> int:
             runs.append(Sample(data.X[rows], args.threads).outcomes(args.variants))
         lines += rows_of(name, runs)
     header = ["data", "descent", "iterations", "KL against the default's, %", "rank correlation"]
-    print(table([*header, "against the reference's"], lines))
+    header += ["against the reference's", "10-NN kept", "against the reference's"]
+    print(table(header, lines))
     return 0
 
 
@@ -194,6 +198,7 @@ def rows_of(name: str, runs: Sequence[dict[str, Outcome]]) -> list[list[str]]:
         found = [run[descent] for run in runs]
         kls = [100 * (run[descent].kl / run["default"].kl - 1) for run in runs]
         ranks = [run[descent].ranks - run["reference"].ranks for run in runs]
+        kept = [run[descent].kept - run["reference"].kept for run in runs]
         return [
             name,
             descent,
@@ -201,6 +206,8 @@ def rows_of(name: str, runs: Sequence[dict[str, Outcome]]) -> list[list[str]]:
             with_error(kls, ".1f"),
             f"{np.mean([each.ranks for each in found]):.3f}",
             with_error(ranks, ".3f"),
+            f"{np.mean([each.kept for each in found]):.3f}",
+            with_error(kept, ".4f"),
         ]
 
     return [row(descent) for descent in runs[0]]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import spearmanr
+from sklearn.datasets import load_wine, make_moons, make_s_curve, make_swiss_roll
 from tqdm import tqdm
 
 import datasets
@@ -43,6 +44,18 @@ def generated(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+def branching(random: np.random.Generator) -> Array:
+    """Generate 6000 points along twelve lines in 30 dimensions, each from where another ends."""
+    ends = [np.zeros(30)]
+    points = []
+    for _ in range(12):
+        begin = ends[random.integers(len(ends))]
+        ends.append(begin + 3 * random.normal(size=30))
+        along = random.random((500, 1))
+        points.append(begin + along * (ends[-1] - begin) + 0.25 * random.normal(size=(500, 30)))
+    return np.concatenate(points)
+
+
 HOSTILE: dict[str, Callable[[], Array]] = {
     "noise": lambda: generated(1).normal(size=(20_000, 50)),
     "copies": lambda: np.repeat(generated(2).normal(size=(600, 20)), 20, axis=0),
@@ -52,6 +65,12 @@ HOSTILE: dict[str, Callable[[], Array]] = {
         + 1e4 * generated(5).normal(size=(20, 10))[np.arange(4000) % 20]
     ),
     "few": lambda: generated(6).normal(size=(100, 5)),
+    # Maps that show nearly all of these, so that little KL divergence is left.
+    "wine": lambda: load_wine().data,
+    "two moons": lambda: make_moons(1500, noise=0.05, random_state=0)[0],
+    "S curve": lambda: make_s_curve(2000, random_state=0)[0],
+    "swiss roll": lambda: make_swiss_roll(3000, random_state=0)[0],
+    "trajectories": lambda: branching(generated(7)),
 }
 # What is done to the digits besides.
 VARIED: dict[str, dict[str, Any]] = {
@@ -71,6 +90,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="folder with <dataset>*.npz")
     parser.add_argument("--datasets", default=USUAL, help="comma-separated, :N for a sample")
     parser.add_argument("--hostile", action="store_true", help="also noise, copies, dof, ...")
+    parser.add_argument("--early", type=int, help="iterations of early exaggeration")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, help="JSON file that figures are put into, too")
     args = parser.parse_args()
@@ -86,6 +106,11 @@ def main() -> int:
         digits = datasets.load("digits")
         problems += [(name, make().astype(np.float32), None, {}) for name, make in HOSTILE.items()]
         problems += [(name, digits.X, digits.labels, more) for name, more in VARIED.items()]
+    if args.early is not None:
+        problems = [
+            (title, X, labels, {"early_exaggeration_iter": args.early, **more})
+            for title, X, labels, more in problems
+        ]
     entries = [judge(*problem, args.threads) for problem in tqdm(problems, unit="problem")]
     print(f"{iterations.rows([*entries, iterations.means(entries)])}\n")
     if args.output:
@@ -97,7 +122,13 @@ def judge(
     title: str, X: Array, labels: Array | None, more: dict[str, Any], threads: int
 ) -> dict[str, Any]:
     """Run both descents from the same start and compare where they lead."""
-    parameters = {"perplexity": 30.0, "dof": 1.0, "init": "pca", **more}
+    parameters = {
+        "perplexity": 30.0,
+        "dof": 1.0,
+        "init": "pca",
+        "early_exaggeration_iter": "auto",
+        **more,
+    }
     dof = parameters["dof"]
     perplexity = min(parameters["perplexity"], (len(X) - 1) / 3)
     P = Affinities.from_data(X, perplexity=perplexity, n_jobs=threads)
@@ -110,7 +141,12 @@ def judge(
     def note(iteration: int, kl: float, _: Array) -> None:
         curve[iteration + 1] = kl
 
-    how: dict[str, Any] = {"init": start, "dof": dof, "n_jobs": threads}
+    how: dict[str, Any] = {
+        "init": start,
+        "dof": dof,
+        "early_exaggeration_iter": parameters["early_exaggeration_iter"],
+        "n_jobs": threads,
+    }
     TSNE(**how, tol=0, max_iter=ITERATIONS, callback=note, callback_every=LOOK).fit(P)
     begin = perf_counter()
     fit = TSNE(**how).fit(P)

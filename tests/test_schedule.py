@@ -178,6 +178,13 @@ class TestWatch:
         expected = ["KL divergence hardly falls" if fall < tol else "" for fall in falls]
         assert self.reasons(Watch(tol=tol, nothing=5.0), kls) == ["", "", *expected]
 
+    def test_tol_where_little_is_left(self) -> None:
+        # A fall by 0.02 is little of the 4.9 that were gained, but a fifth of the 0.1 that is left.
+        hardly = "KL divergence hardly falls"
+        watch = Watch(tol=0.05, nothing=5.0)
+        kls = [0.14, 0.12, 0.11, 0.1, 0.098, 0.097]
+        assert self.reasons(watch, kls) == ["", "", "", "", hardly, hardly]
+
     def test_tol_where_nothing_has_begun(self) -> None:
         # A map that unfolds by and by: what it gained lately is most of what it gained.
         watch = Watch(tol=0.5, nothing=5.0)
@@ -188,6 +195,12 @@ class TestWatch:
     def test_one_look_alone_ends_nothing(self) -> None:
         # A moment at which friction holds the map: the fall over two looks is what counts.
         assert self.reasons(Watch(tol=0.1, nothing=5.0), [4.0, 3.0, 3.0, 2.0]) == [""] * 4
+
+    def test_a_map_that_comes_back_goes_on(self) -> None:
+        # Momentum has carried it past its goal: it is about to fall below where it was.
+        watch = Watch(tol=0.1, nothing=5.0)
+        kls = [3.0, 3.2, 3.0, 2.8, 2.75, 2.75]
+        assert self.reasons(watch, kls) == ["", "", "", "", "", "KL divergence hardly falls"]
 
 
 class TestFits:

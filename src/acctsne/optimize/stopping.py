@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 from typing import Any
 
@@ -12,19 +13,25 @@ TOL = 0.005
 PATIENCE = 300
 MIN_GRAD_NORM = 1e-7
 
-# Looks that a fall is measured over: one alone may meet a moment at which friction holds the map.
+# Looks that a change is measured over: one alone may meet a moment at which friction holds the map.
 LOOKS = 2
+
+# Maps that show nearly all, as of curves, sheets and small data, have gained many times the KL
+# divergence that is left, and a small part of the one is a large part of the other. So a change
+# counts against at most so many times what is left (benchmarks/descent.py --hostile,
+# docs/tuning.md).
+TIMES_LEFT = 3.0
 
 
 @dataclass
 class Watch:
     """Looks at one phase now and then and says when to end it.
 
-    The first four fields are the rules, the others what was seen so far: a watch that is kept
-    beside an embedding goes on with it.
+    The first three fields are the rules, the others what they are held against: a watch that is
+    kept beside an embedding goes on with it.
     """
 
-    tol: float = 0.0  # smallest fall of KL over LOOKS looks, as a part of all that was gained
+    tol: float = 0.0  # smallest change of KL over LOOKS looks, as a part of what was gained
     min_grad_norm: float = -inf  # the gradient's norm must stay above
     patience: float = inf  # iterations without a smaller KL
     nothing: float = inf  # KL of a map that says nothing, from which on gains are counted
@@ -66,8 +73,11 @@ class Watch:
     def _hardly_falls(self) -> bool:
         if self.tol <= 0 or len(self.kls) <= LOOKS:
             return False
-        first, last = self.kls[0], self.kls[-1]
-        return first - last < self.tol * (self.nothing - last)
+        # Momentum may carry a map past its goal. It then comes back, and has farther to go than the
+        # first and the last look tell: ups count like downs.
+        change = sum(abs(later - earlier) for earlier, later in pairwise(self.kls))
+        left = self.kls[-1]
+        return change < self.tol * min(self.nothing - left, TIMES_LEFT * left)
 
 
 def log_end(n_iter: int, reason: str) -> None:
