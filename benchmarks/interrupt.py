@@ -25,6 +25,8 @@ def send():
     sent = time.perf_counter()
     os.kill(os.getpid(), signal.SIGINT)
 
+# A shell has programs that it starts in the background ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 X = np.random.default_rng(0).normal(size=({n}, {features}))
 threading.Thread(target=send, daemon=True).start()
 try:

@@ -15,7 +15,7 @@
 namespace acctsne {
 
 // The rows of P, made from C while they are read. P is symmetric and sums to 1. C must outlive
-// them; beside it they hold 10 bytes (14 in double precision) of the edges that are transposed at a
+// them; beside it they hold 10 bytes (18 in double precision) of the edges that are transposed at a
 // time, a sixteenth of all or `group_edges`, whichever is more.
 template <typename Real>
 class SymmetrizedRows final : public JointRows<Real> {

@@ -99,16 +99,16 @@ std::tuple<Output<float>, Output<double>> project(const DataRows& X, double scal
 
 // Runs rows(team), which gives the CentredRows.
 template <typename Rows>
-Output<double> components_of(const Rows& rows, Size own, Size components, const OptionalAxes& frame,
+Output<double> components_of(const Rows& rows, Size own, Size components, const OptionalAxes& axes,
                              int threads, Communicator& processes) {
   require(components >= 1, "no components");
   std::vector<double> found;
   run_native(threads, [&](ThreadTeam& team) {
     const std::unique_ptr<CentredRows> centred = rows(team);
     std::optional<MatrixView<float>> loadings;
-    if (frame) {
-      loadings = matrix<float>(frame->data(), static_cast<Size>(frame->shape(0)),
-                               static_cast<Size>(frame->shape(1)));
+    if (axes) {
+      loadings = matrix<float>(axes->data(), static_cast<Size>(axes->shape(0)),
+                               static_cast<Size>(axes->shape(1)));
     }
     found = principal_components(*centred, components, loadings ? &*loadings : nullptr, processes,
                                  team);
@@ -117,10 +117,10 @@ Output<double> components_of(const Rows& rows, Size own, Size components, const 
                   {static_cast<std::size_t>(own), static_cast<std::size_t>(components)});
 }
 
-Output<double> components(const DataRows& X, Size components, int threads,
-                          const OptionalAxes& frame, std::optional<Size> samples,
+Output<double> components(const DataRows& X, Size components, int threads, const OptionalAxes& axes,
+                          std::optional<Size> samples,
                           const std::optional<CommunicatorObject>& processes) {
-  require(!frame || frame->shape(1) == X.shape(1), "the frame does not fit the data");
+  require(!axes || axes->shape(1) == X.shape(1), "the axes do not fit the data");
   return with_data(X, [&]<typename Data>() {
     const PointSet<Data> own = rows_of_data<Data>(X);
     return with_processes(processes, [&](Communicator& all) {
@@ -128,7 +128,7 @@ Output<double> components(const DataRows& X, Size components, int threads,
       const Rows here = rows_of(all.rank(), all.size(), of_all);
       require(of_all >= 1 && here.end - here.begin == own.rows, "not the rows of this process");
       return components_of([&](ThreadTeam& team) { return centred_rows(own, of_all, all, team); },
-                           own.rows, components, frame, threads, all);
+                           own.rows, components, axes, threads, all);
     });
   });
 }
@@ -159,7 +159,7 @@ void bind_frame(nb::module_& m) {
   m.def("project", &project, "X"_a.noconvert(), "scale"_a, "center"_a.noconvert(),
         "axes"_a.noconvert().none(), "threads"_a);
   m.def("principal_components", &components, "X"_a.noconvert(), "n_components"_a, "threads"_a,
-        "frame"_a.noconvert().none() = nb::none(), "n_samples"_a.none() = nb::none(),
+        "axes"_a.noconvert().none() = nb::none(), "n_samples"_a.none() = nb::none(),
         "processes"_a.none() = nb::none());
   m.def(
       "sparse_principal_components",

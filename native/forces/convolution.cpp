@@ -43,7 +43,7 @@ void GridConvolution<Real>::run(std::span<const Task> tasks, ThreadTeam& team) {
     });
   };
   const auto row_sets = [](const Task& task) {
-    return KernelSpectrum<Real>::row_sets(task.grid->nodes(1));
+    return task.convolution->kernel_.row_sets(task.grid->nodes(1));
   };
   const auto slabs = [](const Task& task) { return task.convolution->kernel_.slabs(); };
   for_chunks(row_sets, [](GridConvolution& self, Grid<Real>& grid, Size set, Real* scratch) {

@@ -6,7 +6,7 @@
 // padded with edges of weight zero, from the point to itself, to a whole number of vectors.
 //
 // Half precision keeps 11 bits of each p, scaled so that the largest is near the format's upper
-// end: p down to 1e-9 of the largest keeps them all (docs/tuning.md has the exact KL with and
+// end: p down to 4e-9 of the largest keeps them all (docs/tuning.md has the exact KL with and
 // without).
 //
 // 1. Count each row's near and far edges; running sums give the offsets.

@@ -8,8 +8,7 @@
 // and what is left of the near part there, less than 1 % of the whole, fades out between half of
 // the reach and the reach.
 //
-// Wider c would make the two grids agree better with one, and want a longer reach
-// (docs/tuning.md).
+// Wider c would make the two grids agree better with one, and want a longer reach.
 #pragma once
 
 #include <algorithm>

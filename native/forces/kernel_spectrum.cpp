@@ -19,11 +19,6 @@ Size round_up(Size value, Size multiple) {
   return chunk_count(value, multiple) * multiple;
 }
 
-template <typename Real>
-int lanes() {
-  return kernels().grid.of<Real>().lanes;
-}
-
 // The transform of the cubic B-spline at the nodes, which is 1/6, 4/6, 1/6.
 double spline_spectrum(Size k, Size half_length) {
   return (2 +
@@ -59,54 +54,48 @@ void KernelSpectrum<Real>::prepare(KernelPart part, const Size (&lengths)[2], do
     if (tables_[axis] == nullptr || tables_[axis]->length() != lengths[axis]) {
       tables_[axis] = std::make_unique<FftTables<Real>>(lengths[axis]);
     }
-    scratch_size_ = std::max(scratch_size_, at(tables_[axis]->scratch_size(lanes<Real>())));
+    scratch_size_ = std::max(scratch_size_, at(tables_[axis]->scratch_size(lanes())));
   }
-  slabs_ = chunk_count(lengths[0] / 2 + 1, lanes<Real>());
+  slabs_ = chunk_count(lengths[0] / 2 + 1, lanes());
   compute(team);
   is_ready_ = true;
 }
 
 template <typename Real>
-Size KernelSpectrum<Real>::rows_at_once() {
-  return 2 * lanes<Real>();
-}
-
-template <typename Real>
-Size KernelSpectrum<Real>::stride_for(Size rows) {
+Size KernelSpectrum<Real>::stride_for(Size rows) const {
   // One vector more than needed keeps columns from mapping to the same cache sets.
-  return round_up(rows, rows_at_once()) + lanes<Real>();
+  return round_up(rows, rows_at_once()) + lanes();
 }
 
 template <typename Real>
-Size KernelSpectrum<Real>::slab_size(Size rows) {
-  return round_up(rows, rows_at_once()) * 2 * lanes<Real>();
+Size KernelSpectrum<Real>::slab_size(Size rows) const {
+  return round_up(rows, rows_at_once()) * 2 * lanes();
 }
 
 template <typename Real>
 void KernelSpectrum<Real>::transform_rows(const Grid<Real>& grid, Size set, Real* spectrum,
                                           Real* scratch) const {
   const Size row = set * rows_at_once();
-  kernels().grid.of<Real>().fft_grid_to_spectrum(
-      tables_[0]->plan(), grid.column(0) + row, grid.stride(), grid.nodes(0),
-      spectrum + row * 2 * lanes<Real>(), slab_size(grid.nodes(1)), scratch);
+  grid_kernels_.fft_grid_to_spectrum(tables_[0]->plan(), grid.column(0) + row, grid.stride(),
+                                     grid.nodes(0), spectrum + row * 2 * lanes(),
+                                     slab_size(grid.nodes(1)), scratch);
 }
 
 template <typename Real>
 void KernelSpectrum<Real>::convolve_slab(Size rows, Size slab, Real* spectrum,
                                          Real* scratch) const {
-  const Size kernel_slab = (tables_[1]->length() / 2 + 1) * lanes<Real>();
-  kernels().grid.of<Real>().fft_convolve_slab(tables_[1]->plan(),
-                                              values_.data() + slab * kernel_slab, rows,
-                                              spectrum + slab * slab_size(rows), scratch);
+  const Size kernel_slab = (tables_[1]->length() / 2 + 1) * lanes();
+  grid_kernels_.fft_convolve_slab(tables_[1]->plan(), values_.data() + slab * kernel_slab, rows,
+                                  spectrum + slab * slab_size(rows), scratch);
 }
 
 template <typename Real>
 void KernelSpectrum<Real>::transform_rows_back(const Real* spectrum, Size set, Grid<Real>& grid,
                                                Real* scratch) const {
   const Size row = set * rows_at_once();
-  kernels().grid.of<Real>().fft_spectrum_to_grid(
-      tables_[0]->plan(), spectrum + row * 2 * lanes<Real>(), slab_size(grid.nodes(1)),
-      grid.column(0) + row, grid.stride(), grid.nodes(0), scratch);
+  grid_kernels_.fft_spectrum_to_grid(tables_[0]->plan(), spectrum + row * 2 * lanes(),
+                                     slab_size(grid.nodes(1)), grid.column(0) + row, grid.stride(),
+                                     grid.nodes(0), scratch);
 }
 
 template <typename Real>
@@ -173,7 +162,7 @@ void KernelSpectrum<Real>::compute(ThreadTeam& team) {
                           scratch.data() + static_cast<std::size_t>(worker) * worker_scratch);
   });
 
-  const Size lanes = kernels().grid.of<Real>().lanes;
+  const Size lanes = grid_kernels_.lanes;
   const Size kernel_slab = (half[1] + 1) * lanes;
   values_.assign(static_cast<std::size_t>(slabs_ * kernel_slab), Real(0));
   // Each row's contribution to the inverse transform at the nodes (m, n), m and n up to 3.

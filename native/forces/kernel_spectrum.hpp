@@ -12,6 +12,7 @@
 #include "forces/fft_plan.hpp"
 #include "forces/grid.hpp"
 #include "forces/grid_kernel.hpp"
+#include "kernels/dispatch.hpp"
 
 #include <memory>
 #include <vector>
@@ -34,9 +35,9 @@ public:
   const double (&near_nodes() const)[4][4] { return near_nodes_; }
 
   // A grid of so many rows: its stride, its sets of rows, and numbers of its spectrum.
-  static Size stride_for(Size rows);
-  static Size rows_at_once();
-  static Size row_sets(Size rows) { return chunk_count(rows, rows_at_once()); }
+  Size stride_for(Size rows) const;
+  Size rows_at_once() const { return 2 * lanes(); }
+  Size row_sets(Size rows) const { return chunk_count(rows, rows_at_once()); }
   std::size_t spectrum_size(Size rows) const { return at(slabs_ * slab_size(rows)); }
   Size slabs() const { return slabs_; }
   std::size_t scratch_size() const { return scratch_size_; } // numbers that a thread needs
@@ -46,9 +47,11 @@ public:
   void transform_rows_back(const Real* spectrum, Size set, Grid<Real>& grid, Real* scratch) const;
 
 private:
-  static Size slab_size(Size rows);
+  int lanes() const { return grid_kernels_.lanes; }
+  Size slab_size(Size rows) const;
   void compute(ThreadTeam& team);
 
+  const GridKernels<Real>& grid_kernels_ = kernels().grid.of<Real>();
   GridKernel kernel_;
   KernelPart part_ = KernelPart::whole;
   double step_ = 0;

@@ -72,7 +72,7 @@ private:
   GridConvolution<Real> convolution_; // with the whole kernel, or with its near part
   bool has_coarse_ = false;
   CoarseGrid<Real> coarse_;
-  bool in_blocks_ = false; // then the near part is convolved with by
+  bool in_blocks_ = false; // then the near part is convolved so
   BlockConvolution<Real> block_convolution_;
   Grid<Real> potential_;                  // of its blocks, as fine_ has what they are made of
   GridGeometry<Real> outside_geometry_{}; // without the parts that take off a point's own charge

@@ -44,8 +44,8 @@ constexpr double kAnyPower = 1.6;     // how much longer with another exponent t
 } // namespace
 
 // With second moments and the distance taken from the group's box, cells may be accepted later than
-// scikit-learn does, which has the mass alone. At 1.8 the force error is still below its at the
-// same angle (benchmarks/force_error.py, docs/tuning.md). 1.0 is the largest theta that was
+// scikit-learn does, which has the mass alone. At 1.8 the force error is still below scikit-learn's
+// at the same angle (benchmarks/force_error.py, docs/tuning.md). 1.0 is the largest theta that was
 // measured.
 //
 // A larger exponent makes the similarity steeper and the expansion worse, hence the smaller theta.

@@ -1,7 +1,7 @@
 // Charges of a grid that several processes share, with the bits that one process gives it.
 //
 // A node's charge is a sum in the order of the points' numbers, strips with even numbers before
-// those with odd ones (forces/repulsive_fft.cpp). Sums of what each process has would have other
+// those with odd ones (forces/charge_spreader.cpp). Sums of what each process has would have other
 // bits. So a process makes some of the sums, but those whole: it is sent what points of others it
 // needs. In Morton order its own points fill a compact region, and others' come from around it.
 //

@@ -29,6 +29,8 @@ enum class StepRule { delta_bar_delta, heavy_ball };
 
 template <typename Real>
 struct UpdateParameters {
+  // Both times the gradient scale of the output kernel over its unit, which is 1 for one degree of
+  // freedom.
   Real attraction_scale; // 4 * exaggeration
   Real repulsion_scale;  // -4 / Z
   Real learning_rate;    // in scikit-learn's unit: the gradient carries its factor 4

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 
 namespace acctsne {
@@ -154,11 +153,14 @@ Eigen symmetric_eigen(Numbers matrix, Size size, ThreadTeam& team) {
   Numbers vectors = reflections(matrix, size, tridiagonal.factors, linear, team);
   diagonalize(tridiagonal, size, vectors, linear, team);
 
-  std::vector<Size> order(at(size));
-  std::iota(order.begin(), order.end(), Size{0});
-  std::stable_sort(order.begin(), order.end(), [&](Size a, Size b) {
+  // Equal ones keep their order. Not by std::stable_sort: clang warns of libstdc++ 12's.
+  const auto larger = [&](Size a, Size b) {
     return tridiagonal.diagonal[at(a)] > tridiagonal.diagonal[at(b)];
-  });
+  };
+  std::vector<Size> order;
+  for (Size i = 0; i < size; ++i) {
+    order.insert(std::upper_bound(order.begin(), order.end(), i, larger), i);
+  }
   Eigen result{{}, Numbers(at(size * size))};
   for (const Size i : order) {
     std::copy_n(vectors.begin() + i * size, size,

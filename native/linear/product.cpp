@@ -42,17 +42,17 @@ template <typename Real>
 void LeftFactor<Real>::pack(const MatrixView<Real>& from) {
   rows_ = from.rows;
   depth_ = from.columns;
-  tile_ = kernels().linear.of<Real>().tile_rows;
-  numbers_.resize(chunk_count(rows_, tile_) * tile_ * depth_);
-  for (Size first = 0; first < rows_; first += tile_) {
-    const Size count = std::min(tile_, rows_ - first);
+  const Size tile = kernels_->tile_rows;
+  numbers_.resize(chunk_count(rows_, tile) * tile * depth_);
+  for (Size first = 0; first < rows_; first += tile) {
+    const Size count = std::min(tile, rows_ - first);
     Real* to = numbers_.data() + first * depth_;
-    for (Size k = 0; k < depth_; ++k, to += tile_) {
+    for (Size k = 0; k < depth_; ++k, to += tile) {
       const Real* column = from.numbers + first * from.row_stride + k * from.column_stride;
       for (Size r = 0; r < count; ++r) {
         to[r] = column[r * from.row_stride];
       }
-      std::fill(to + count, to + tile_, Real(0));
+      std::fill(to + count, to + tile, Real(0));
     }
   }
 }
@@ -60,7 +60,7 @@ void LeftFactor<Real>::pack(const MatrixView<Real>& from) {
 template <typename Real>
 void add_product(const LeftFactor<Real>& left, const MatrixView<Real>& right, Real* product,
                  Size stride, ProductScratch<Real>& scratch, Part part) {
-  const LinearKernels<Real>& linear = kernels().linear.of<Real>();
+  const LinearKernels<Real>& linear = left.kernels();
   const Size tile_rows = linear.tile_rows;
   const Size tile_columns = linear.tile_columns;
   scratch.panel.resize(kDepth * tile_columns);
@@ -98,7 +98,7 @@ void add_product(const LeftFactor<Real>& left, const MatrixView<Real>& right, Re
                  Size stride, ThreadTeam& team) {
   // Whole tiles, and so much work that a thread is worth waking.
   constexpr Size kTerms = 1 << 20;
-  const Size tile = kernels().linear.of<Real>().tile_columns;
+  const Size tile = left.kernels().tile_columns;
   const Size terms = std::max<Size>(1, left.rows() * left.depth() * tile);
   const Size grain = tile * std::max<Size>(1, kTerms / terms);
   std::vector<ProductScratch<Real>> scratch(static_cast<std::size_t>(team.size()));

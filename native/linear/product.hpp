@@ -3,6 +3,7 @@
 #pragma once
 
 #include "acctsne/parallel.hpp"
+#include "kernels/dispatch.hpp"
 
 #include <vector>
 
@@ -42,7 +43,7 @@ private:
   std::vector<Line> lines_;
 };
 
-// The left factor of a product, packed as tiles take it.
+// The left factor of a product, packed as tiles take it, and the kernels that it is packed for.
 template <typename Real>
 class LeftFactor {
 public:
@@ -51,15 +52,16 @@ public:
 
   Size rows() const { return rows_; }
   Size depth() const { return depth_; }
+  const LinearKernels<Real>& kernels() const { return *kernels_; }
   // The numbers of the tile that begins at a row, from a step in depth on.
   const Real* panel(Size row, Size step) const {
-    return numbers_.data() + row * depth_ + step * tile_;
+    return numbers_.data() + row * depth_ + step * kernels_->tile_rows;
   }
 
 private:
   Size rows_ = 0;
   Size depth_ = 0;
-  Size tile_ = 1; // rows
+  const LinearKernels<Real>* kernels_ = &acctsne::kernels().linear.of<Real>();
   LineAligned<Real> numbers_;
 };
 

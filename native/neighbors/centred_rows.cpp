@@ -145,7 +145,7 @@ public:
   void read(const Source& from, const Origin& origin, Size first, Size count,
             double* squared_norms = nullptr) {
     using Data = typename Source::Data;
-    const LinearKernels<Data>& linear = kernels().linear.of<Data>();
+    const LinearKernels<Data>& linear = linear_->of<Data>();
     std::vector<Data>& scratch = row_<Data>();
     count_ = count;
     features_ = from.features();
@@ -205,6 +205,7 @@ private:
     }
   }
 
+  const Both<LinearKernels>* linear_ = &kernels().linear;
   Size count_ = 0;
   Size features_ = 0;
   std::vector<float> floats_;

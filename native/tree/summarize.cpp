@@ -2,10 +2,10 @@
 // up.
 //
 // A node's children lie behind it, so one pass from the last node to the first meets children
-// before parents. Subtrees run in parallel, each by the worker that built it (ThreadTeam::Share):
-// doing both in one task took the same time. Then come the few hundred nodes above them. A part
-// with mass m and moments Q at offset d from its parent's centre adds Q + m d d^T to the parent's
-// moments.
+// before parents. Subtrees run in parallel, as a rule each by the worker that built it
+// (ThreadTeam::Share): doing both in one task took the same time. Then come the few hundred nodes
+// above them. A part with mass m and moments Q at offset d from its parent's centre adds Q + m d
+// d^T to the parent's moments.
 #include "tree/tree.hpp"
 
 #include <algorithm>

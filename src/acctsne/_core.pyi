@@ -112,7 +112,7 @@ def principal_components(
     X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
     n_components: int,
     threads: int,
-    frame: Annotated[
+    axes: Annotated[
         NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ]
     | None = None,

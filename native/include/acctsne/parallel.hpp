@@ -5,7 +5,8 @@
 // added in chunk order.
 //
 // Why not OpenMP: libgomp hangs in a forked child after its parent has used it, and ThreadSanitizer
-// cannot see through it. A team lives as long as one fit, so nothing is left behind for a fork.
+// cannot see through it. A team lives as long as one native call, so nothing is left behind for a
+// fork.
 #pragma once
 
 #include "acctsne/recorder.hpp"
