@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from acctsne.distributed import TSNE
-from acctsne.runtime.progress import StageTimer
+from acctsne.runtime.timer import StageTimer
 from common import memory_peak, start_memory_peak, table
 from datasets import NAMES_HELP, DatasetError, load
 

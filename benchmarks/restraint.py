@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array
 
 from acctsne import TSNE
 from acctsne.problem import problem_of
-from acctsne.runtime.progress import StageTimer
+from acctsne.runtime.timer import StageTimer
 from acctsne.stages import start
 from common import table
 

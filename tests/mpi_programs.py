@@ -19,7 +19,7 @@ from copy import deepcopy
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +34,10 @@ from acctsne.cli import main, together
 from acctsne.distributed import TSNE, checkpoint, processes, transform
 from acctsne.distributed.estimator import fit_with_checkpoint
 from acctsne.distributed.neighbors import find_neighbors
-from acctsne.distributed.processes import Processes
+from acctsne.distributed.processes import BLOCK_ROWS, Processes
 from acctsne.distributed.rows import share_rows
 from acctsne.neighbors import nearest
 from acctsne.neighbors.records import Neighbors, SearchSettings
-from acctsne.runtime.rows import BLOCK_ROWS
 
 COMM = MPI.COMM_WORLD
 RANK, SIZE = COMM.Get_rank(), COMM.Get_size()
@@ -346,6 +345,13 @@ def errors() -> None:
     ends = [0] * last + [1]
     found = said_by_all(lambda: Processes().joined(wide, ends))
     assert found.startswith(f"MemoryError: rank {last}: Unable to allocate 128. TiB"), found
+    # Ended by one whose stderr is closed.
+    with changed(sys, "stderr", None):
+        try:
+            with Processes(Unending(COMM.Dup())).ending_together():
+                raise ZeroDivisionError
+        except EndedError:
+            pass
     # What processes cannot fit by.
     group: Any = COMM.Split(RANK == 0)
     between = group.Create_intercomm(0, COMM, 1 if RANK == 0 else 0)
@@ -363,6 +369,17 @@ def errors() -> None:
     found = said_by_all(lambda: tsne.save("absent/map.npz"))
     assert "rank 0: " in found, found
     assert "absent/map.npz cannot be written: No such file" in found, found
+
+
+class EndedError(Exception):
+    """Instead of the end of all processes."""
+
+
+class Unending(MPI.Intracomm):
+    """A communicator that ends no process."""
+
+    def Abort(self, errorcode: int = 0) -> NoReturn:  # noqa: N802
+        raise EndedError(errorcode)
 
 
 class NumberedError(ValueError):

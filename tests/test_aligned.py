@@ -11,7 +11,7 @@ from sklearn.base import clone
 from acctsne import TSNE, AlignedTSNE, _core, aligned_estimator, quality
 from acctsne.embedding.ties import ties_of_ids, ties_of_relations
 from acctsne.optimize.optimizer import Optimizer
-from acctsne.runtime.progress import StageTimer
+from acctsne.runtime.timer import StageTimer
 from acctsne.stages import affinities_and_layout
 from helpers import optimizer_at, plain_kl, relative_error
 
@@ -282,7 +282,9 @@ def test_a_sweep_of_perplexity_ends_by_itself(some_digits: tuple[Array, Array]) 
         ({"ids": [range(40), [7, np.nan, *range(38)]]}, r"ids\[1\] has no id for row 1, but nan"),
         ({"ids": [range(40), np.append(np.arange(39), np.nan)]}, r"no id for row 39, but nan"),
         ({"ids": [[*range(39), None]] * 2}, r"ids\[0\] has no id for row 39, but None"),
+        ({"ids": [[*range(39), {}]] * 2}, r"ids\[0\] has \{\} for row 39, which is no id"),
         ({"ids": None, "relations": {0: 0}}, "relations must be a list"),
+        ({"ids": None, "relations": [[[0, 1], [2]]]}, r"relations\[0\] has rows that are no pairs"),
         ({"ids": None, "relations": []}, "0 entries for 2 slices"),
         ({"ids": None, "relations": [[]]}, "share no point"),
         ({"ids": None, "relations": [[[0, 40]]]}, "row 40 of slice 1, which has 40"),

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from acctsne import TSNE, _core, nearest_neighbors
+from acctsne import TSNE, Affinities, _core, nearest_neighbors
 from acctsne.neighbors.euclidean import chosen_mode
 from acctsne.neighbors.frame import find_frame
 
@@ -119,6 +119,16 @@ def test_fit_says_which_recall_it_had(caplog: pytest.LogCaptureFixture) -> None:
     assert "approximate neighbours: estimated recall" in caplog.text
     exact = TSNE(neighbors="exact", max_iter=250, random_state=0).fit(X)
     assert exact.timings_["recall"] == 1
+
+
+def test_affinities_draw_their_sample_from_the_random_state() -> None:
+    X = clustered(800, 10)
+    given, same = np.random.RandomState(0), np.random.RandomState(0)
+    Affinities.from_data(X, perplexity=10, neighbors="approximate", random_state=given)
+    nearest_neighbors(X, 31, mode="approximate", random_state=same)
+    drawn = given.randint(2**31, size=4)
+    assert (drawn == same.randint(2**31, size=4)).all()
+    assert (drawn != np.random.RandomState(0).randint(2**31, size=4)).any()
 
 
 def test_neighbors_is_checked() -> None:

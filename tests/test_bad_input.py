@@ -1,14 +1,21 @@
 """Input that is wrong, or so odd that others crash on it: a clear error, or a finite map."""
 
 import warnings
-from typing import Any
+from datetime import date, time
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+import sklearn
 from scipy.sparse import csr_matrix
+from sklearn.utils.fixes import parse_version
 
-from acctsne import TSNE, nearest_neighbors
+from acctsne import TSNE, Affinities, Embedding, init, nearest_neighbors, quality
 from acctsne.runtime.rows import with_whole_rows
 from helpers import found_arrays
 
@@ -24,6 +31,19 @@ def normal(n: int = 60, features: int = 5) -> Array:
 
 def small(**parameters: Any) -> TSNE:
     return TSNE(**{"perplexity": 5, "max_iter": 260, "random_state": 0, **parameters})
+
+
+class Wrapped:
+    """An array of another package, as xarray's are, that NumPy can read."""
+
+    def __init__(self, values: Array) -> None:
+        self.values, self.dtype, self.shape, self.ndim = values, values.dtype, values.shape, 2
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self.values if dtype is None else self.values.astype(dtype)
+
+    def __len__(self) -> int:
+        return len(self.values)
 
 
 def assert_good_map(embedding: Array, n: int, dims: int = 2) -> None:
@@ -71,6 +91,246 @@ class TestNotRepresentable:
         X = np.full((60, 2), 10**400, dtype=object)
         for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
             with pytest.raises(ValueError, match="integers beyond"):
+                call(X)
+
+    def test_integers_beyond_floats_in_lists(self) -> None:
+        for call in (
+            small().fit,
+            lambda X: nearest_neighbors(X, 1),
+            small().fit(normal()).transform,
+        ):
+            with pytest.raises(ValueError, match="integers beyond"):
+                call([[10**400, 1, 2, 3, 4]] * 60)
+
+    def test_numbers_beyond_double_precision(self) -> None:
+        X = np.full((60, 2), np.finfo(np.longdouble).max)
+        if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
+            pytest.skip("long double is double here")
+        with pytest.raises(ValueError, match="infinity or a value too large"):
+            small().fit(X)
+
+    def test_times_that_are_missing(self) -> None:
+        X = (1000 * normal()).astype("datetime64[s]")
+        assert_good_map(small().fit_transform(X), 60)
+        X[3, 2] = np.datetime64("NaT")
+        for missing in (X, Wrapped(X)):
+            with pytest.raises(ValueError, match="NaT"):
+                small().fit(missing)
+
+    def test_records(self) -> None:
+        records = np.rec.fromarrays(list(normal().T))
+        with pytest.raises(TypeError, match=r"structured array, of fields f0, f1.*unstructured"):
+            small().fit(records)
+
+
+def tables_with(column: Any) -> dict[str, Any]:
+    """Make a table of every kind whose column "odd" is this."""
+    frame = pd.DataFrame(normal(), columns=list("abcde")).assign(odd=column)
+    return {"pandas": frame, "polars": pl.from_pandas(frame), "pyarrow": pa.table(frame)}
+
+
+class OnAGpu:
+    __cuda_array_interface__: ClassVar[dict[str, Any]] = {"shape": (60, 5), "typestr": "<f4"}
+
+
+class OfAnotherPackage:
+    def __dlpack__(self) -> None: ...
+
+
+class TestNoArrays:
+    """What NumPy takes for a single thing is called by its name."""
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            (OnAGpu(), r"got a OnAGpu on a GPU\. Copy it to the host"),
+            (OfAnotherPackage(), r"got a OfAnotherPackage\. numpy\.from_dlpack"),
+            ((row for row in normal()), "got a generator, which NumPy cannot read"),
+            ({1.0, 2.0}, "got a set, which NumPy cannot read"),
+            ({"a": [1.0, 2.0]}, "got a dict, which NumPy cannot read"),
+            ("data.npy", r"got 'data.npy'\. If it is a file, acctsne\.io\.read"),
+            (Path("data.npy"), r"got \w+Path\('data.npy'\)\. If it is a file"),
+        ],
+    )
+    def test_what_is_said(self, given: Any, said: str) -> None:
+        for call in (
+            small().fit,
+            lambda X: nearest_neighbors(X, 3),
+            small().fit(normal()).transform,
+        ):
+            with pytest.raises(TypeError, match=f"X must be an array of numbers .*; {said}"):
+                call(given)
+
+    def test_rows_of_different_lengths(self) -> None:
+        for call in (small().fit, lambda X: nearest_neighbors(X, 1)):
+            with pytest.raises(
+                ValueError, match="different lengths, 2 values in row 0 and 1 in ro"
+            ):
+                call([[1.0, 2.0], [3.0, 4.0], [5.0]])
+
+
+class TestTables:
+    """Columns that are no numbers are named, whichever package the table is of."""
+
+    @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+    def test_column_of_text(self, kind: str) -> None:
+        table = tables_with(["text"] * 60)[kind]
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
+            with pytest.raises(ValueError, match=r"its column 'odd' .*'text'.*leave it out"):
+                call(table)
+
+    @pytest.mark.parametrize("kind", ["pandas", "pandas of arrow", "polars", "pyarrow"])
+    @pytest.mark.parametrize(
+        "value", [pd.Timestamp("2026-01-31"), pd.Timedelta("3s"), date(2026, 1, 31), time(12)]
+    )
+    def test_column_of_times(self, kind: str, value: Any) -> None:
+        mixed = tables_with(value)
+        mixed["pandas of arrow"] = mixed["pyarrow"].to_pandas(types_mapper=pd.ArrowDtype)
+        alone = {name: table[["odd"]] for name, table in mixed.items() if name != "pyarrow"}
+        alone["pyarrow"] = mixed["pyarrow"].select(["odd"])
+        tsne = small().fit(normal(features=6))
+        for table in (mixed[kind], alone[kind]):
+            for call in (small().fit, lambda X: nearest_neighbors(X, 3), tsne.transform):
+                with pytest.raises(ValueError, match=r"X must hold numbers, and its column 'odd'"):
+                    call(table)
+        if isinstance(value, pd.Timestamp):
+            with pytest.raises(ValueError, match=r"'odd' holds times \(.*; leave it out"):
+                small().fit(mixed[kind])
+
+    def test_column_without_numbers_in_new_samples(self) -> None:
+        tsne = small().fit(tables_with(1.0)["pandas"])
+        with pytest.raises(ValueError, match="its column 'odd' does not"):
+            tsne.transform(tables_with(["text"] * 60)["pandas"])
+
+    def test_columns_that_share_a_name(self) -> None:
+        table = pd.DataFrame(normal(), columns=list("abcba"))
+        if parse_version(sklearn.__version__) < parse_version("1.9"):
+            assert_good_map(small().fit_transform(table), 60)
+            return
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
+            with pytest.raises(ValueError, match="several columns called 'a'"):
+                call(table)
+
+    def test_no_columns(self) -> None:
+        with pytest.raises(ValueError, match="DataFrame without columns"):
+            small().fit(pd.DataFrame(index=range(60)))
+
+    def test_rows_that_are_not_there_yet(self) -> None:
+        with pytest.raises(ValueError, match=r"LazyFrame.*X\.collect\(\)"):
+            small().fit(tables_with(1.0)["polars"].lazy())
+
+    def test_numbers_of_every_kind(self) -> None:
+        frame = pd.DataFrame((4 * normal()).round(), columns=list("abcde"))
+        expected = small().fit_transform(frame.to_numpy())
+        whole = frame.astype("Int64")
+        arrow = frame.convert_dtypes(dtype_backend="pyarrow")
+        several = frame.set_axis(pd.MultiIndex.from_product([["x"], list("abcde")]), axis=1)
+        for same in (whole, arrow, several, frame.astype("category"), pl.from_pandas(frame)):
+            np.testing.assert_array_equal(small().fit_transform(same), expected)
+
+
+class TestParameters:
+    """Values that no constraint of a type and a range keeps away."""
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "n_components",
+            "early_exaggeration",
+            "learning_rate",
+            "n_iter_without_progress",
+            "min_grad_norm",
+            "late_exaggeration",
+            "max_step",
+        ],
+    )
+    def test_integers_beyond_floats(self, name: str) -> None:
+        with pytest.raises(ValueError, match=f"{name} is an integer beyond"):
+            small(**{name: 10**400}).fit(normal())
+
+    def test_a_pair_beyond_floats(self) -> None:
+        with pytest.raises(ValueError, match="learning_rate is an integer beyond"):
+            small(learning_rate=(1, 10**400)).fit(normal())
+
+    @pytest.mark.parametrize("value", [pd.NA, np.datetime64("2026"), np.array("auto"), 2.5, "2"])
+    def test_n_jobs(self, value: Any) -> None:
+        with pytest.raises(TypeError, match="n_jobs must be an integer or None"):
+            nearest_neighbors(normal(), 3, n_jobs=value)
+
+    @pytest.mark.parametrize("value", [pd.NA, pd.DataFrame({"a": [1]}), np.zeros(2), b"exact", 1])
+    def test_words(self, value: Any) -> None:
+        with pytest.raises(ValueError, match="mode must be one of auto"):
+            nearest_neighbors(normal(), 3, mode=value)
+        with pytest.raises(ValueError, match="metric must be 'precomputed', a callable, or one"):
+            nearest_neighbors(normal(), 3, metric=value)
+
+    def test_affinities(self) -> None:
+        for perplexity in (10**400, (2, 10**400)):
+            with pytest.raises(ValueError, match="perplexity must be positive and finite"):
+                Affinities.from_data(normal(), perplexity=perplexity, kind="multiscale")
+        with pytest.warns(UserWarning, match=r"perplexity 1e\+308 is too large"):
+            Affinities.from_data(normal(), perplexity=1e308)
+        with pytest.raises(ValueError, match="kind must be one of"):
+            Affinities.from_data(normal(), kind=cast(Any, pd.NA))
+        with pytest.raises(ValueError, match="P has integers beyond"):
+            Affinities.from_matrix([[0, 10**400], [1, 0]])
+        with pytest.raises(ValueError, match="D has integers beyond"):
+            Affinities.from_distances([[0, 10**400], [10**400, 0]])
+
+    def test_embedding(self) -> None:
+        P = Affinities.from_data(normal(), perplexity=5)
+        assert Embedding(P, "random", n_components=True).positions.shape == (60, 1)
+        with pytest.raises(MemoryError, match="60 samples in 9223372036854775808 dimensions needs"):
+            Embedding(P, "random", n_components=2**63)
+        for name in ("exaggeration", "learning_rate", "max_step"):
+            wrong: dict[str, Any] = {name: 10**400}
+            with pytest.raises(ValueError, match=f"{name} is an integer beyond"):
+                Embedding(P, "random").optimize(3, **wrong)
+
+    def test_layouts(self) -> None:
+        for n_components in (2**31, 2**64, 10**400):
+            with pytest.raises(ValueError, match="n_components must be between 1 and"):
+                init.pca(normal(), n_components)
+        for n_samples in (2.5, True, np.array("auto")):
+            with pytest.raises(TypeError, match="n_samples must be an integer"):
+                init.random(cast(Any, n_samples))
+        with pytest.raises(ValueError, match="at most 1073741824 are supported"):
+            init.random(2**64)
+
+    def test_figures(self) -> None:
+        with pytest.raises(ValueError, match="Y has integers beyond"):
+            quality.exact_z([[10**400, 1], [2, 3]])
+
+    def test_name_that_is_no_text(self) -> None:
+        with pytest.raises(TypeError, match="dtype must be"):
+            small(dtype="\udcff").fit(normal())
+
+
+class TestCallbacks:
+    def test_answers_that_are_neither_true_nor_false(self) -> None:
+        for answer in (np.zeros(2), pd.DataFrame({"a": [1]}), pd.NA):
+            with pytest.raises(TypeError, match=r"a callback returned .*must return True to end"):
+                small(callback=lambda *_, answer=answer: answer).fit(normal())
+
+    def test_distances_beyond_floats(self) -> None:
+        with pytest.raises(ValueError, match="instead of a finite number"):
+            small(metric=lambda a, b: 10**400).fit(normal())
+
+
+class TestWideSparse:
+    """Columns that can be named, but not held."""
+
+    def test_more_columns_than_names(self) -> None:
+        X = csr_matrix((np.ones(60), (np.arange(60), np.arange(60) * 2**32)), shape=(60, 2**40))
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3), init.pca):
+            with pytest.raises(ValueError, match="X has 1099511627776 columns; at most 2147483647"):
+                call(X)
+
+    def test_columns_without_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        X = csr_matrix((np.ones(60), (np.arange(60), np.arange(60))), shape=(60, 2**30))
+        monkeypatch.setattr("acctsne.runtime.memory._machine", lambda: 2**33)
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
+            with pytest.raises(MemoryError, match="A sparse matrix of 1073741824 columns needs"):
                 call(X)
 
 

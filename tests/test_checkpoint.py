@@ -304,3 +304,17 @@ def test_usage_errors(
         main(["embed", "data.npy", *arguments])
     assert ended.value.code == 2
     assert "usage: acctsne embed" in capsys.readouterr().err
+
+
+def test_files_of_the_user_stay_in_a_folder_of_checkpoints(folder: Path) -> None:
+    pytest.importorskip("mpi4py")
+    kept = {"state-of-the-art.csv", "manifest-2026.json", "affinities-old.npz", ".state-x.part.npz"}
+    ours = {"state-20-0123456789ab-0.npz", ".state-40-0123456789a.0123456789ab.part.npz"}
+    Path("fit").mkdir()
+    for name in kept | ours:
+        (Path("fit") / name).write_text("precious")
+    command = ["embed", "data.npy", "-o", "map.npy", "--max-iter", "250", "--quiet"]
+    # In a process of its own, as MPI begins there.
+    arguments = [*command, "--checkpoint", "fit", "--resume"]
+    subprocess.run([sys.executable, "-m", "acctsne", *arguments], check=True)
+    assert {file.name for file in Path("fit").iterdir()} == kept

@@ -429,6 +429,41 @@ def test_ctrl_c_keeps_the_map_if_asked(folder: Path) -> None:
     assert np.isfinite(Y).all()
 
 
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        (["embed", "data.npy", "-o", "map.csv", *FAST], "map.csv"),
+        (["transform", "fit.npz", "data.npy", "-o", "new.npy"], "new.npy"),
+        (["plot", "map.npy", "-o", "map.png"], "map.png"),
+        (["view", "map.npy", "-o", "map.html", "--no-browser"], "map.html"),
+        (["score", "data.npy", "map.npy", "--by-point", "points.csv", "--quiet"], "points.csv"),
+    ],
+)
+def test_ctrl_c_while_a_file_is_written(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    written: str,
+) -> None:
+    X = np.load("data.npy")
+    np.save("map.npy", X[:, 20:22].astype(np.float64))
+    if command[0] == "transform":
+        TSNE(max_iter=250, tol=0.5).fit(X[:100]).save("fit.npz")
+    Path(written).write_text("old")
+    there = sorted(folder.iterdir())
+    # On its way to the disk, after all was written.
+    monkeypatch.setattr(
+        "acctsne.files.replacing._flush", lambda _: os.kill(os.getpid(), signal.SIGINT)
+    )
+    assert main(command) == 1
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[-1] == "acctsne: interrupted"
+    assert "Traceback" not in printed.err
+    assert Path(written).read_text() == "old"
+    assert sorted(folder.iterdir()) == there
+
+
 def test_a_reader_that_stops_is_no_failure_to_shout_about(folder: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -577,7 +612,9 @@ def test_what_is_known_of_points_can_be_shown(
     # Stretch is missing where all nearest neighbours are in the same place.
     with pytest.MonkeyPatch.context() as patched:
         drawn: list[Any] = []
-        patched.setattr("acctsne.cli.plot.draw", lambda Y, path, **how: drawn.append(how["values"]))
+        patched.setattr(
+            "acctsne.cli.plot.plot.save", lambda Y, path, **how: drawn.append(how["values"])
+        )
         for name in ("kept_10", "stretch"):
             assert main(["plot", "map.npy", "-o", "a.png", "--values", f"points.csv:{name}"]) == 0
             np.testing.assert_allclose(drawn.pop(), columns[name], rtol=1e-8)

@@ -151,7 +151,7 @@ def test_four_processes(tmp_path: Path) -> None:
 def test_an_unforeseen_error_ends_all(tmp_path: Path) -> None:
     ended = run_programs(2, tmp_path, "unforeseen")
     assert ended.returncode != 0
-    said = "acctsne: rank 1 of 2 failed, which ends all: MemoryError: A fit of 600 samples"
+    said = "acctsne: rank 1 of 2 failed, which ends all: MemoryError: Each of 2 processes that"
     assert ended.stderr.count("acctsne: rank") == 1
     assert said in ended.stderr
 
@@ -161,6 +161,37 @@ def test_ctrl_c_before_the_descent_ends_all(tmp_path: Path) -> None:
     assert ended.returncode != 0
     said = "acctsne: rank 1 of 2 failed, which ends all: KeyboardInterrupt\n"
     assert ended.stderr.count("acctsne: rank") == ended.stderr.count(said) == 1
+
+
+def test_an_error_before_the_fit_ends_all(tmp_path: Path) -> None:
+    program = """
+import atexit, sys
+import numpy as np
+from mpi4py import MPI
+from acctsne.distributed import TSNE
+
+atexit.register(print, "tidied up")
+rank = MPI.COMM_WORLD.Get_rank()
+rows = np.full((300, 4), np.nan if rank == 1 else 0.0)
+try:
+    TSNE(perplexity=5).fit(rows)
+except ValueError as error:
+    # What all raise, and what is only shown, ends nobody.
+    atexit.register(sys.excepthook, ValueError, error, None)
+    sys.excepthook(KeyError, KeyError(), None)
+if rank == 1:
+    raise FileNotFoundError("no part-1.npy")
+TSNE(perplexity=5).fit(rows)
+"""
+    ended = mpiexec(2, sys.executable, "-c", program, cwd=tmp_path)
+    assert ended.returncode != 0
+    assert ended.stdout == "tidied up\n"
+    assert "ValueError: rank 1: Input X contains NaN" in ended.stderr
+    assert "KeyError" in ended.stderr
+    assert "\nFileNotFoundError: no part-1.npy\n" in ended.stderr  # the traceback's last line
+    said = "acctsne: rank 1 of 2 failed, which ends all: FileNotFoundError: no part-1.npy\n"
+    assert ended.stderr.count("which ends all") == ended.stderr.count(said) == 1
+    assert "MPI_ABORT was invoked on rank 1" in ended.stderr  # not the launcher's time limit
 
 
 def test_not_fitted(tmp_path: Path) -> None:

@@ -118,6 +118,29 @@ def test_the_page_lists_every_file() -> None:
     assert listed | rooms == files
 
 
+def test_the_page_leads_to_files_and_names() -> None:
+    """A fit's way and the places of changes name files that are there, and what is in them."""
+    page = (ROOT / "docs" / "developing.md").read_text()
+    told = page[page.index("**One fit**") : page.index("## Words")]
+    paths = [*MODULES, *(ROOT / "native").rglob("*.[ch]pp")]
+    file = r"`([\w/*-]+\.(?:py|cpp|hpp))`"
+
+    def found(name: str) -> list[Path]:
+        return [path for path in paths if path.match(name)]
+
+    names = re.findall(file, told)
+    assert len(names) > 50
+    assert [name for name in names if not found(name)] == []
+    places = re.findall(rf"`(\w+)` \({file}\)", told)
+    assert len(places) > 8
+    lost = [
+        (word, name)
+        for word, name in places
+        if not any(re.search(rf"\b{word}\b", path.read_text()) for path in found(name))
+    ]
+    assert lost == []
+
+
 # How a file begins that says what it is for. A page's first line must be its doctype, lest old
 # browsers take it for one of the time before standards.
 OPENINGS = {

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from PIL import Image
 
 from acctsne import html
-from acctsne.pictures.html import MAX_CATEGORIES
+from acctsne.pictures.hover import MAX_CATEGORIES
 
 MAP = np.random.default_rng(0).normal(size=(40, 2))
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;b&gt;{{data}}"
@@ -265,3 +266,22 @@ def test_wrong_input(tmp_path: Path, wrong: dict[str, Any], message: str) -> Non
     with pytest.raises(ValueError, match=message):
         html.write(wrong.pop("Y", MAP), tmp_path / "map.html", **wrong)
     assert not list(tmp_path.iterdir())
+
+
+def test_hover_of_integers_beyond_floats(tmp_path: Path) -> None:
+    html.write(np.eye(2), tmp_path / "map.html", hover={"n": [10**400, 1]})
+    assert str(10**400) in (tmp_path / "map.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("title", [5, ["<b>"]])
+def test_title_that_is_no_text(title: Any, tmp_path: Path) -> None:
+    html.write(np.eye(2), tmp_path / "map.html", title=title)
+    page = (tmp_path / "map.html").read_text(encoding="utf-8")
+    assert f"<title>{escape(str(title))}</title>" in page
+
+
+def test_odd_columns_and_images(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must be a column of 2 entries; got 5"):
+        html.write(np.eye(2), tmp_path / "map.html", hover={"n": 5})
+    with pytest.raises(ValueError, match="images has numbers beyond"):
+        html.write(np.eye(2), tmp_path / "map.html", images=np.full((2, 3, 3), 1e300))

@@ -18,7 +18,8 @@ import scipy.sparse
 import zarr
 
 from acctsne import io, nearest_neighbors
-from acctsne.files.formats import OBSM_KEY, WRITABLE, read_ids
+from acctsne.files.formats import WRITABLE, read_columns, read_ids
+from acctsne.files.h5ad import OBSM_KEY
 from acctsne.files.replacing import replacing
 from acctsne.pictures.inputs import categories
 from acctsne.runtime.optional import require
@@ -457,12 +458,33 @@ def test_bad_arrays(tmp_path: Path, array: Array, said: str) -> None:
 
 
 def test_rows_are_counted_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acctsne.files.formats.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("acctsne.files.checks.ROWS_AT_ONCE", 2)
     scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(with_a_hole(np.nan)))
     np.save(tmp_path / "x.npy", with_a_hole(np.nan))
     for name in ("x.npz", "x.npy"):
         with pytest.raises(io.DataError, match=r"row 5, column 2: missing value"):
             io.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("step", "read"),
+    [
+        ("matrix_market._dense", lambda folder: io.read(folder / "x.mtx")),
+        ("delimited._sample", lambda folder: read_columns(folder / "x.csv", 2)),
+    ],
+)
+def test_mistakes_of_ours_are_not_told_as_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, read: Callable[[Path], Any]
+) -> None:
+    def mistaken(*_: Any) -> None:
+        raise AttributeError("a mistake of ours")
+
+    monkeypatch.setattr(f"acctsne.files.{step}", mistaken)
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    header = "%%MatrixMarket matrix array real general"
+    (tmp_path / "x.mtx").write_text(f"{header}\n2 2\n1\n2\n3\n4\n")
+    with pytest.raises(AttributeError, match="a mistake of ours"):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.mtx"])
@@ -487,6 +509,21 @@ def test_missing_values_elsewhere(tmp_path: Path) -> None:
     polars.DataFrame({"a": [1.0, 2.0], "b": [3.0, None]}).write_parquet(tmp_path / "x.parquet")
     with pytest.raises(io.DataError, match=r"x\.parquet: row 2, column 'b': missing value"):
         io.read(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.feather"])
+@pytest.mark.parametrize("others", [{"a": [1.0, 2.0]}, {"a": [1.0, 2.0], "kind": ["p", "q"]}])
+def test_columns_of_times(tmp_path: Path, name: str, others: dict[str, Any]) -> None:
+    frame = pd.DataFrame({**others, "when": pd.to_datetime(["2026-01-31", "2026-02-01"])})
+    path = tmp_path / name
+    frame.to_parquet(path) if name == "x.parquet" else frame.to_feather(path)
+    with pytest.raises(io.DataError, match=f"{name}: column 'when' holds times; name the column"):
+        io.read(path)
+    with pytest.raises(io.DataError, match=f"{name}: column 'when' holds times"):
+        io.read(path, columns=["a", "when"])
+    np.testing.assert_array_equal(io.read(path, drop=["when"]).X, [[1.0], [2.0]])
+    if "kind" not in others:
+        assert io.read(path, labels="when").label_name == "when"
 
 
 @pytest.mark.parametrize("name", WRITERS)

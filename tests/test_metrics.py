@@ -2,7 +2,7 @@
 
 import re
 import sys
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
-from acctsne import TSNE, nearest_neighbors
+from acctsne import TSNE, Affinities, nearest_neighbors
 from acctsne.neighbors.nearest import query_neighbors
 from acctsne.neighbors.records import SearchSettings
 from helpers import affinities_by
@@ -182,6 +182,10 @@ def test_sparse_equals_dense(
     np.testing.assert_allclose(found.distances, own, rtol=1e-7, atol=1e-7)
 
 
+def taxi(a: Array, b: Array, p: float = 1.0) -> float:
+    return float(p * np.abs(a - b).sum())
+
+
 class TestOthers:
     def test_callable_and_params(self) -> None:
         X = skewed(100, 4)
@@ -232,6 +236,50 @@ class TestOthers:
         for method in ("exact", "barnes_hut"):
             with pytest.raises(ZeroDivisionError, match="of its own"):
                 TSNE(metric=metric, method=method, perplexity=3).fit(skewed(100, 4))
+
+    @pytest.mark.parametrize(
+        ("metric", "params", "said"),
+        [
+            ("euclidean", {"foo": 1}, r"metric='euclidean' .* metric_params=\{'foo': 1\}: .*'foo'"),
+            ("manhattan", {"p": 3}, r"metric='manhattan' .* metric_params=\{'p': 3\}: .*'p'"),
+            ("cosine", {"metric": "l1"}, r"metric='cosine' .* metric_params=\{'metric': 'l1'\}: "),
+            ("minkowski", {"p": -1}, r"metric='minkowski' .* metric_params=\{'p': -1\}: "),
+            ("minkowski", {"w": [1, 2]}, r"metric='minkowski' .*\{'w': \[1, 2\]\}: "),
+            ("mahalanobis", {"VI": "x"}, r"metric='mahalanobis' .*\{'VI': 'x'\}: "),
+            ("euclidean", {1: 2}, r"metric_params must .* by their names; got \{1: 2\}"),
+            (taxi, {"foo": 1}, r"metric=<function taxi.* metric_params=\{'foo': 1\}: .*'foo'"),
+        ],
+    )
+    def test_parameters_that_a_metric_does_not_take(
+        self, metric: Any, params: Any, said: str
+    ) -> None:
+        X = skewed(40, 4)
+        fitted = TSNE(perplexity=3, max_iter=250).fit(X)
+        fitted.set_params(metric=metric, metric_params=params)
+        for call in (
+            lambda: nearest_neighbors(X, 3, metric=metric, metric_params=params),
+            lambda: TSNE(metric=metric, metric_params=params, perplexity=3).fit(X),
+            lambda: TSNE(metric=metric, metric_params=params, perplexity=3, method="exact").fit(X),
+            lambda: Affinities.from_data(X, perplexity=3, metric=metric, metric_params=params),
+            lambda: fitted.transform(X[:2]),
+        ):
+            with pytest.raises(ValueError, match=said):
+                call()
+
+    def test_parameters_that_are_no_dictionary(self) -> None:
+        for params in ("foo", [1], 3):
+            with pytest.raises(TypeError, match="metric_params must be a dictionary"):
+                nearest_neighbors(skewed(), 3, metric_params=cast(Any, params))
+
+    def test_parameters_that_are_missing(self) -> None:
+        with pytest.raises(ValueError, match=r"metric='seuclidean' .* without metric_params"):
+            nearest_neighbors(skewed(), 3, metric="seuclidean")
+
+    def test_a_function_gets_all_its_parameters(self) -> None:
+        X = skewed(40, 4)
+        found = nearest_neighbors(X, 5, metric=taxi, metric_params={"p": 3.0})
+        expected = nearest_neighbors(X, 5, metric="manhattan")
+        np.testing.assert_allclose(found.distances, 3 * expected.distances)
 
     def test_unknown_metric(self) -> None:
         with pytest.raises(ValueError, match=r"metric must be .*; got 'crow'"):

@@ -1,5 +1,7 @@
 """Movies: frames collected during a fit, the camera, and the files."""
 
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,10 @@ import imageio_ffmpeg
 import numpy as np
 import numpy.typing as npt
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image, ImageSequence
 
-from acctsne import TSNE
+from acctsne import TSNE, plot
 from acctsne.movie import Recorder
 from acctsne.pictures.movie import camera
 
@@ -27,6 +30,39 @@ def recorder() -> Recorder:
     for iteration in range(30):
         recorder(iteration, 3 - iteration / 30, points * 10.0 ** (iteration / 5 - 4))
     return recorder
+
+
+class CtrlCWhenDropped:
+    """Presses Ctrl-C in its destructor, from which nothing that is raised comes out."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("name", ["m.gif", "m.html", "m.mp4", "m.png"])
+def test_ctrl_c_that_python_loses(
+    recorder: Recorder, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"old")
+    drawn: list[None] = []
+    draw: Any = FigureCanvasAgg.draw
+
+    def interrupted(canvas: FigureCanvasAgg) -> None:
+        draw(canvas)
+        drawn.append(None)
+        if len(drawn) == 1:
+            CtrlCWhenDropped()
+
+    monkeypatch.setattr(FigureCanvasAgg, "draw", interrupted)
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(KeyboardInterrupt):
+        recorder.write(path) if name != "m.png" else plot.save(points, path)
+    assert drawn
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_collects_the_frames_of_a_fit(some_digits: Digits) -> None:
@@ -103,3 +139,11 @@ def test_missing_encoder_is_named(
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'acctsne\[movie\]'"):
         recorder.write(tmp_path / "a.mp4")
+
+
+def test_a_recorder_of_two_fits(tmp_path: Path) -> None:
+    recorder = Recorder(1)
+    for n_points in (30, 5):
+        recorder(0, 1.0, np.random.default_rng(0).normal(size=(n_points, 2)))
+    with pytest.raises(ValueError, match="use one for each fit"):
+        recorder.write(tmp_path / "map.gif")

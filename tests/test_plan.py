@@ -11,6 +11,7 @@ import pytest
 
 from acctsne.distributed import plan
 from acctsne.distributed.plan import Job
+from acctsne.distributed.processes import BLOCK_ROWS
 
 ROOT = Path(__file__).parent.parent
 MILLION = Job(points=1_000_000, features=20, ranks=4)
@@ -27,7 +28,7 @@ def constant(path: str, pattern: str) -> list[int]:
 @pytest.mark.parametrize(
     ("path", "pattern", "expected"),
     [
-        ("include/acctsne/communicator.hpp", r"kBlockRows = (\d+)", [plan.BLOCK_ROWS]),
+        ("include/acctsne/communicator.hpp", r"kBlockRows = (\d+)", [BLOCK_ROWS]),
         ("include/acctsne/communicator.hpp", r"kSumRows = (\d+)", [plan.SUM_ROWS]),
         ("optimize/update.cpp", r"kPointsPerChunk = (\d+)", [plan.UPDATE_ROWS]),
         ("kernels/attractive.hpp", r"kEdgeBlockRows = (\d+)", [plan.EDGE_BLOCK_ROWS]),
@@ -54,7 +55,7 @@ def test_batches_and_sums_are_those_of_the_native_core() -> None:
     [points] = constant("neighbors/cells.hpp", r"kCellPoints = (\d+)")
     assert cells * points == plan.BATCH_POINTS
     [blocks] = constant("forces/charge_spreader.hpp", r"kPointsPerSum = (\d+) \* kBlockRows")
-    assert blocks * plan.BLOCK_ROWS == plan.POINTS_PER_SUM
+    assert blocks * BLOCK_ROWS == plan.POINTS_PER_SUM
     times, more = constant("kernels/update.hpp", r"size\(int dims\) \{ return (\d+ \* dims \+ \d+)")
     assert times * plan.DIMS + more == plan.UPDATE_NUMBERS
 

@@ -5,6 +5,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from xml.dom import minidom
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -274,3 +275,48 @@ TSNE(callback=plot.LivePlot(y), callback_every=125, max_iter=250).fit(X);
     (output,) = notebook.cells[0].outputs  # one picture, changed in place
     assert output.output_type == "display_data"
     assert len(output.data["image/png"]) > 10_000
+
+
+class TestOddArguments:
+    """What matplotlib would stumble over, or draw for ever."""
+
+    Y = np.random.default_rng(0).normal(size=(30, 2))
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"ax": 5}, TypeError, "ax must be axes of matplotlib"),
+            ({"size": -1}, ValueError, "size must be a number from 0 to"),
+            ({"size": 1e308}, ValueError, "size must be a number from 0 to"),
+            ({"size": [1, 2]}, ValueError, "one for each of the 30 points"),
+            ({"alpha": "a"}, ValueError, "alpha must be a number from 0 to 1"),
+            ({"alpha": np.nan}, ValueError, "alpha must be a number from 0 to 1"),
+            ({"values": range(30), "cmap": "Viridis"}, ValueError, "did you mean viridis"),
+            ({"values": range(30), "cmap": None}, TypeError, "cmap must be the name"),
+            ({"values": np.full(30, 1j)}, ValueError, "values must be numbers"),
+            ({"values": [10**400] * 30}, ValueError, "values must be numbers"),
+            ({"labels": ["a", "b"] * 15, "colors": "red"}, TypeError, "a list of colours; got"),
+            ({"labels": ["a", "b"] * 15, "colors": ["red", "xx"]}, ValueError, "'xx' for 'b'"),
+        ],
+    )
+    def test_are_refused(self, options: dict[str, Any], error: type, message: str) -> None:
+        with pytest.raises(error, match=message):
+            plot.scatter(self.Y, **options)
+
+    def test_maps_that_cannot_be_drawn(self) -> None:
+        for wide in ([[1e308, 0], [-1e308, 0]], np.array([[3e38, 0], [-3e38, 0]], np.float32)):
+            with pytest.raises(ValueError, match=r"coordinate of size .* can be drawn"):
+                plot.scatter(wide)
+        with pytest.raises(ValueError, match="masked values"):
+            plot.scatter(np.ma.masked_array(self.Y, mask=self.Y > 0))
+        with pytest.raises(ValueError, match="real numbers"):
+            plot.scatter([[10**400, 0], [0, 1]])
+
+    @pytest.mark.parametrize("text", ["bell \x07", "\ud800", "\x00", "a\tb", "--></svg><script>"])
+    def test_text_that_no_file_can_hold(self, text: str, tmp_path: Path) -> None:
+        path = tmp_path / "map.svg"
+        for legend in (False, True):
+            labels = [text, "b", "c"] * 10
+            plot.save(self.Y, path, labels, title=text, legend=legend, names=not legend)
+            minidom.parse(str(path))
+            assert "<script" not in path.read_text(encoding="utf-8")

@@ -31,6 +31,8 @@ def test_every_stage_is_seen_on_a_terminal(metric: str) -> None:
     written = on_a_terminal(FIT.format(metric=metric, verbose=1))
     places = [written.index(f"{stage}: ") for stage in STAGES]
     assert places == sorted(places)
+    # What it says of affinities has nothing of the layout's time.
+    assert written.index("affinities in ") < written.index("initial layout: ")
     # Bars and clocks are wiped out again; the log stays.
     left = [line.split("\r")[-1] for line in written.split("\r\n")]
     assert not any(line.startswith(tuple(STAGES)) for line in left)

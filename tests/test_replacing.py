@@ -1,6 +1,7 @@
 """Files are replaced whole or not at all."""
 
 import os
+import signal
 import stat
 import sys
 import threading
@@ -51,6 +52,44 @@ def test_threads_that_save_to_one_path(tmp_path: Path, P: Affinities) -> None:
     assert not errors
     saved = Embedding.load(path).positions
     assert any(np.array_equal(saved, each.positions) for each in embeddings)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def press_ctrl_c() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_as_soon_as_there_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "map.npz"
+    path.write_bytes(b"old")
+    close = os.close
+
+    def closed(descriptor: int) -> None:
+        close(descriptor)
+        press_ctrl_c()
+
+    monkeypatch.setattr("acctsne.files.replacing.os.close", closed)
+    with pytest.raises(KeyboardInterrupt), replacing(path):
+        raise AssertionError("nobody may write now")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ctrl_c_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "map.npz"
+    path.write_bytes(b"old")
+    unlink, pressed = Path.unlink, [press_ctrl_c]
+
+    def unlinked(self: Path, missing_ok: bool = False) -> None:
+        if pressed:
+            pressed.pop()()
+        unlink(self, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlinked)
+    with pytest.raises(KeyboardInterrupt), replacing(path):
+        press_ctrl_c()
+    assert not pressed
+    assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -143,6 +143,16 @@ def test_a_graph_with_few_neighbours_lowers_the_perplexity(cells: anndata.AnnDat
         tsne(cells, neighbors_key="absent")
 
 
+def test_what_is_no_object_and_no_key(cells: anndata.AnnData) -> None:
+    no_cells: Any = cells.X
+    with pytest.raises(TypeError, match="adata must be an AnnData object; got ndarray"):
+        tsne(no_cells)
+    for name in ("use_rep", "neighbors_key", "key_added"):
+        no_key: dict[str, Any] = {name: ["X_pca"]}
+        with pytest.raises(TypeError, match=rf"{name} must be a string or None; got \['X_pca'\]"):
+            tsne(cells, **no_key)
+
+
 def test_scanpys_own_tsne_runs_on_acctsne(cells: anndata.AnnData) -> None:
     acctsne.patch_sklearn()
     try:

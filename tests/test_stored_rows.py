@@ -45,6 +45,7 @@ STORED: dict[str, Callable[[Array], Array]] = {
     "columns of a wider array": lambda X: np.hstack([X, X]).astype(np.float16)[:, : X.shape[1]],
     "gaps": lambda X: with_gaps(X.astype(np.float32)),
     "gaps between bytes": with_gaps,
+    "another byte order": lambda X: X.astype(np.dtype(np.float32).newbyteorder()),
     "backwards": lambda X: np.ascontiguousarray(X[::-1, ::-1].astype(np.float16))[::-1, ::-1],
 }
 

@@ -1,5 +1,6 @@
 """Files from strangers: what leads to other files, what cannot be written, what asks for much."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tokenize import TokenError
@@ -161,6 +162,23 @@ def test_damaged_h5ad(tmp_path: Path, capsys: pytest.CaptureFixture[str], damage
     assert "strange.h5ad: " in message
     assert said in message
     assert not (tmp_path / "map.h5ad").exists()
+
+
+@pytest.mark.parametrize("signature", [b"TREE", b"HEAP", b"SNOD"])
+def test_groups_of_an_h5ad_that_hdf5_cannot_read(tmp_path: Path, signature: bytes) -> None:
+    # HDF5 tells by these where the members of a group are listed; h5py raises several kinds of
+    # errors without them, by what is asked of the group.
+    whole = write_h5ad(tmp_path / "whole.h5ad", lambda _: None).read_bytes()
+    path = tmp_path / "strange.h5ad"
+    said = []
+    for found in re.finditer(signature, whole):
+        path.write_bytes(whole[: found.start()] + bytes(4) + whole[found.end() :])
+        try:
+            io.read(path)
+        except io.DataError as error:
+            said.append(str(error))
+    assert len(said) >= 2  # of the whole file's group, and of obsm
+    assert all("strange.h5ad: not a readable h5ad file" in message for message in said)
 
 
 def test_a_header_that_python_cannot_parse(

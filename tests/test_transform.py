@@ -76,6 +76,37 @@ def test_map_that_is_none_of_the_data(X: Array, new: Array, other: Any) -> None:
         tsne.transform(new)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "correlation", "manhattan"])
+@pytest.mark.parametrize("kind", [np.array, csr_matrix])
+@pytest.mark.parametrize(("value", "held"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_data_that_has_changed_since(
+    X: Array, new: Array, metric: str, kind: Callable[[Array], Any], value: float, held: str
+) -> None:
+    given = kind(X[:100].astype(np.float64))
+    tsne = small(metric=metric, init="random").fit(given)
+    before = tsne.transform(new[:3])
+    stored = given.data if kind is csr_matrix else given.reshape(-1)
+    kept = stored[70]
+    stored[70] = value
+    said = f"data that this map was fitted on has changed since, and now holds {held}.* fit a copy"
+    with pytest.raises(ValueError, match=said):
+        tsne.transform(new[:3])
+    stored[70] = kept
+    np.testing.assert_array_equal(tsne.transform(new[:3]), before)
+
+
+def test_fitted_data_that_a_metric_is_not_defined_for(X: Array, new: Array) -> None:
+    given = X[:100].copy()
+    given[7] = 3.0
+    for data in (given, csr_matrix(given)):
+        tsne = small(init="random").fit(data).set_params(metric="correlation")
+        with pytest.raises(ValueError, match="row 7 of the fitted data is constant"):
+            tsne.transform(new[:3])
+    tsne.fit(X[:100])
+    with pytest.raises(ValueError, match="row 0 of X is constant"):
+        tsne.transform(given[7:8])
+
+
 @pytest.fixture(scope="module", name="fitted")
 def fitted_estimator(X: Array) -> TSNE:
     return small().fit(X)

@@ -20,9 +20,11 @@ from acctsne.optimize.schedule import PerPhase, Start
 from acctsne.optimize.stopping import Watch
 from acctsne.problem import Problem, problem_of
 from acctsne.runtime.errors import error_of
+from acctsne.runtime.exclusive import alone
 from acctsne.runtime.memory import room_for
-from acctsne.runtime.progress import StageTimer, logger, progress_bar, shown_log
+from acctsne.runtime.progress import logger, progress_bar, shown_log
 from acctsne.runtime.threads import limited_libraries
+from acctsne.runtime.timer import StageTimer
 from acctsne.stages import BY_ONE_PROCESS, affinities_and_layout
 
 # The parameters that every slice's TSNE gets as they are.
@@ -227,7 +229,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
             A map for each slice, in one common frame.
         """
         timer = StageTimer()
-        with shown_log(self.verbose):
+        with alone(self), shown_log(self.verbose):
             problems = self._problems(Xs)
             ties = _check_ties(relations, ids, [problem.n_samples for problem in problems])
             descent = self._start(problems, ties, timer)

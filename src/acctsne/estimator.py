@@ -1,7 +1,8 @@
-"""The estimator."""
+"""TSNE, the estimator: parameters to a Problem, that through its stages, results to attributes."""
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -29,6 +30,7 @@ from acctsne.estimator_archive import FittedEstimator, read_estimator, write_est
 from acctsne.files.archive import incomplete
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine
 from acctsne.forces.output_kernel import Dof
+from acctsne.init.layouts import INITS
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.nearest import readable
 from acctsne.neighbors.records import NEIGHBOR_MODES
@@ -37,10 +39,13 @@ from acctsne.optimize.optimizer import Callback, Observers
 from acctsne.optimize.schedule import MAX_ITERATIONS, PerPhase
 from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, log_end
 from acctsne.problem import Problem, Samples, check_new_samples, problem_of
+from acctsne.runtime.exclusive import alone
+from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.memory import room_for
-from acctsne.runtime.progress import StageTimer, busy, logger, progress_bar, shown_log
+from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
 from acctsne.runtime.rows import computed_dtype
 from acctsne.runtime.threads import effective_threads
+from acctsne.runtime.timer import StageTimer
 from acctsne.stages import BY_ONE_PROCESS, Stages, start
 
 # Fitted attributes that JSON can hold.
@@ -65,7 +70,7 @@ PARAMETER_CONSTRAINTS: dict[str, Any] = {
     "min_grad_norm": [Interval(Real, 0, None, closed="left")],
     "metric": [StrOptions(set(VALID_METRICS) | {"precomputed"}), callable],
     "metric_params": [dict, None],
-    "init": [StrOptions({"pca", "random", "spectral", "multilevel"}), np.ndarray],
+    "init": [StrOptions(set(INITS)), np.ndarray],
     "verbose": ["verbose"],
     "random_state": ["random_state"],
     "schedule": [StrOptions({"fast", "sklearn"})],
@@ -235,13 +240,13 @@ class TSNE(
         `schedule="sklearn"`.
 
     tol : float or "auto", default="auto"
-        Stop when the KL divergence has fallen, over the last 40 iterations, by less than this part
-        of all that was gained so far, over a map with all points in one place. It is looked at
-        every 20 iterations after early exaggeration; every 50, over the last 100, if
-        `schedule="sklearn"`. 0 never stops: a fit runs to `max_iter`, unless
-        `n_iter_without_progress` or `min_grad_norm` is given another value than its default, or
-        `schedule="sklearn"`, where both keep scikit-learn's meaning. "auto" is 0.005 if
-        `schedule="fast"`, and 0 if `schedule="sklearn"`.
+        Stop when the KL divergence has changed, over the last 40 iterations, by less than this part
+        of all that was gained so far, over a map with all points in one place, and by less than
+        three times this part of what is left. It is looked at every 20 iterations after early
+        exaggeration; every 50, over the last 100, if `schedule="sklearn"`. 0 never stops: a fit
+        runs to `max_iter`, unless `n_iter_without_progress` or `min_grad_norm` is given another
+        value than its default, or `schedule="sklearn"`, where both keep scikit-learn's meaning.
+        "auto" is 0.005 if `schedule="fast"`, and 0 if `schedule="sklearn"`.
 
     neighbors : {"auto", "exact", "approximate"}, default="auto"
         How the nearest neighbours are found; see :func:`acctsne.nearest_neighbors`. "auto" is exact
@@ -417,7 +422,7 @@ class TSNE(
         self, X: Any, fixed: npt.ArrayLike | None = None, checkpoint: Checkpoint | None = None
     ) -> npt.NDArray[Any]:
         timer = self._timer()
-        with shown_log(self.verbose):
+        with alone(self), shown_log(self.verbose):
             with busy("checking the data", self.verbose):
                 problem = self._problem(X, fixed)
             callbacks = check_callbacks(self.callback)
@@ -431,20 +436,14 @@ class TSNE(
                 problem.threads,
                 _core.build_info()["simd_level"],
             )
-            resumed = None
+            resumed, keep = None, None
             if checkpoint is not None:
                 parameters = {**self.get_params(deep=False), "init": problem.init}
                 resumed = checkpoint.open(samples, parameters, problem.threads)
-            with room_for(self._least_memory(problem), f"A fit of {problem.n_samples} samples"):
+                keep = checkpoint.keep_affinities
+            with self._room(problem):
                 descent, frame = (
-                    (resumed, None)
-                    if resumed
-                    else start(
-                        problem,
-                        timer,
-                        self._stages(),
-                        keep=checkpoint.keep_affinities if checkpoint else None,
-                    )
+                    (resumed, None) if resumed else start(problem, timer, self._stages(), keep)
                 )
             # For transform(): the data that the map is of, and how it was searched.
             self._fit_X = samples
@@ -462,8 +461,10 @@ class TSNE(
         self._validate_params()
         self._fit(X, checkpoint=checkpoint)
 
-    def _least_memory(self, problem: Problem) -> int:
-        return problem.least_memory()
+    # What several processes do otherwise than one (distributed/estimator.py).
+
+    def _room(self, problem: Problem) -> AbstractContextManager[None]:
+        return room_for(problem.least_memory(), f"A fit of {problem.n_samples} samples")
 
     def _timer(self) -> StageTimer:
         return StageTimer()
@@ -578,7 +579,7 @@ class TSNE(
 
     def _new_samples(self, X: Any, least: int = 1) -> Any:
         """Check samples that are to be placed."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with turned_into_numbers(X), np.errstate(over="ignore", invalid="ignore"):
             new = validate_data(
                 self,
                 readable(X),

@@ -22,7 +22,8 @@ from acctsne.neighbors.nearest import readable
 from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.schedule import Schedule, check_pair
 from acctsne.optimize.stopping import Watch
-from acctsne.runtime.checks import check_layout_dtype, check_n_samples
+from acctsne.runtime.checks import check_layout_dtype, check_n_samples, check_parameter_sizes
+from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.progress import logger
 from acctsne.runtime.rows import STORED_TYPES, check_finite, with_whole_rows
 from acctsne.runtime.threads import effective_threads
@@ -78,6 +79,7 @@ class Problem:
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Check those parameters of an estimator that scikit-learn's constraints cannot."""
+    check_parameter_sizes(parameters)
     check_method(parameters["method"], parameters["n_components"])
     check_pair(
         "learning_rate", parameters["learning_rate"], Interval(Real, 0, None, closed="neither")
@@ -112,14 +114,15 @@ def problem_of(
     X = readable(check_graph(X) if precomputed else X)
     # Distances and sparse matrices are of those types that scikit-learn takes.
     stays = not issparse(X) and not precomputed
-    X = check(
-        X,
-        accept_sparse="csr",
-        ensure_min_samples=2,
-        ensure_all_finite=False,
-        dtype=STORED_TYPES if stays else STORED_TYPES[:2],
-        order=None if stays else "C",
-    )
+    with turned_into_numbers(X):
+        X = check(
+            X,
+            accept_sparse="csr",
+            ensure_min_samples=2,
+            ensure_all_finite=False,
+            dtype=STORED_TYPES if stays else STORED_TYPES[:2],
+            order=None if stays else "C",
+        )
     check_finite(X, "X", caller, effective_threads(parameters["n_jobs"]))
     return problem_of_data(parameters, with_whole_rows(X), fixed)
 

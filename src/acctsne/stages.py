@@ -17,7 +17,8 @@ from acctsne.neighbors.records import Neighbors
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.problem import Problem, Samples
-from acctsne.runtime.progress import StageTimer, busy, logger
+from acctsne.runtime.progress import busy, logger
+from acctsne.runtime.timer import StageTimer
 
 
 class Stages:

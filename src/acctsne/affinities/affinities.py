@@ -25,8 +25,9 @@ from acctsne.neighbors.nearest import find_neighbors
 from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.runtime.checks import check_layout_dtype
 from acctsne.runtime.memory import room_for
-from acctsne.runtime.progress import StageTimer, busy, logger, shown_log
+from acctsne.runtime.progress import busy, logger, shown_log
 from acctsne.runtime.threads import effective_threads
+from acctsne.runtime.timer import StageTimer
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,7 +17,8 @@ from acctsne.neighbors.given import (
 )
 from acctsne.neighbors.nearest import check_n_neighbors, check_rows
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
-from acctsne.runtime.checks import check_n_samples, check_sparse
+from acctsne.runtime.checks import check_choice, check_n_samples, check_sparse
+from acctsne.runtime.frames import turned_into_numbers
 
 
 def wanted_neighbors(n_neighbors: Any, usual: int, n_samples: int) -> int:
@@ -37,14 +38,11 @@ def check_data(X: Any) -> Any:
 
 def check_metric(metric: Any, neighbors: str) -> None:
     """Check how neighbours in data are to be searched."""
-    if neighbors not in NEIGHBOR_MODES:
-        raise ValueError(f"neighbors must be one of {', '.join(NEIGHBOR_MODES)}; got {neighbors!r}")
+    check_choice("neighbors", neighbors, NEIGHBOR_MODES)
     if is_precomputed(metric):
         raise ValueError("metric='precomputed' is not data; use Affinities.from_distances")
-    if not callable(metric) and metric not in VALID_METRICS:
-        raise ValueError(
-            f"metric must be a callable or one of {', '.join(VALID_METRICS)}; got {metric!r}"
-        )
+    if not callable(metric):
+        check_choice("metric", metric, VALID_METRICS, "a callable or ")
 
 
 def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
@@ -69,13 +67,14 @@ def neighbors_in_distances(
     In a sparse one only stored distances count, explicit zeros among them. Without a number of
     neighbours the usual one, or as many as there are.
     """
-    D = check_array(
-        check_graph(D),
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_min_samples=2,
-        input_name="D",
-    )
+    with turned_into_numbers(D, "D"):
+        D = check_array(
+            check_graph(D),
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+            input_name="D",
+        )
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"D must be a square matrix of distances; got shape {D.shape}")
     check_n_samples(D.shape[0], "D")
@@ -88,7 +87,10 @@ def neighbors_in_distances(
 def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
     """Check a matrix of affinities; returns a proper P and what had to be done to make it one."""
     P = check_sparse(P, "P")
-    P = check_array(P, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, input_name="P")
+    with turned_into_numbers(P, "P"):
+        P = check_array(
+            P, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, input_name="P"
+        )
     if P.shape[0] != P.shape[1]:
         raise ValueError(f"P must be square; got shape {P.shape}")
     check_n_samples(P.shape[0], "P")

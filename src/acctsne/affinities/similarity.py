@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
+from acctsne.runtime.checks import LARGEST_FLOAT, MAX_SAMPLES, check_choice
 from acctsne.runtime.progress import logger
 
 KINDS = ("gaussian", "multiscale", "multiscale_mixture", "uniform", "fixed")
@@ -56,7 +57,11 @@ class Similarity:
         """The number of neighbours that is enough, if there are so many samples."""
         largest = max(self.perplexities)
         # Beyond three perplexities a Gaussian has next to nothing left; scikit-learn takes as many.
-        return max(1, round(largest)) if self.kind == "uniform" else int(3.0 * largest + 1)
+        return (
+            max(1, round(largest))
+            if self.kind == "uniform"
+            else int(min(3.0 * largest + 1, MAX_SAMPLES))
+        )
 
     def reduced_to(self, n_neighbors: int, n_samples: int) -> "Similarity":
         """Replace perplexities that so many neighbours cannot have, with a warning."""
@@ -153,8 +158,7 @@ def similarity_for(perplexity: float | str, n_samples: int) -> Similarity:
 
 def check_similarity(kind: Any, perplexity: Any, bandwidth: Any) -> Similarity:
     """Make a Similarity of what the user gives; raise ValueError or TypeError for what is wrong."""
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
+    check_choice("kind", kind, KINDS)
     several = isinstance(perplexity, Iterable) and not isinstance(perplexity, str)
     perplexities = tuple(perplexity) if several else (perplexity,)
     if not perplexities:
@@ -181,7 +185,7 @@ def _check_positive(value: Any, name: str) -> float:
     # Plain numbers of Python and NumPy, not text that float() would read.
     if not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number; got {value!r}")
-    if not 0 < value < np.inf:
+    if not 0 < value <= LARGEST_FLOAT:
         raise ValueError(f"{name} must be positive and finite; got {value!r}")
     return float(value)
 

@@ -4,32 +4,20 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from acctsne.cli.inputs import add_reading_options, read_data
 from acctsne.cli.messages import blaming, note
-from acctsne.cli.options import (
-    add_estimator_options,
-    blaming_parameters,
-    estimator_parameters,
-)
-from acctsne.cli.outputs import (
-    Array,
-    check_outputs,
-    draw,
-    is_shared,
-    write_embedding,
-    write_page,
-)
+from acctsne.cli.options import add_estimator_options, blaming_parameters, estimator_parameters
+from acctsne.cli.outputs import Array, check_outputs, is_shared, write_embedding
 from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.estimator import TSNE, fit_with_checkpoint
 from acctsne.files import formats as io
 from acctsne.neighbors.nearest import nearest_neighbors
+from acctsne.pictures import html, plot
+from acctsne.pictures.movie import Recorder
 from acctsne.runtime.labels import missing_labels
 from acctsne.runtime.launch import launched_processes
-
-if TYPE_CHECKING:
-    from acctsne.pictures.movie import Recorder
 
 # Iterations between two frames of a movie: fifty frames for a fit of the usual length.
 FRAME_EVERY = 4
@@ -91,7 +79,7 @@ class Prepared:
     data: io.Data
     tsne: TSNE
     neighbors: tuple[Array, Array] | None
-    recorder: "Recorder | None"
+    recorder: Recorder | None
     checkpoint: Checkpoint | None
 
 
@@ -108,7 +96,8 @@ def run(options: argparse.Namespace) -> int:
     if prepared.checkpoint is not None and not interrupted:
         prepared.checkpoint.remove()
     if options.json:
-        print(json.dumps(summary(options, prepared, interrupted), default=str))
+        more = {"labels": prepared.data.label_name, "interrupted": interrupted}
+        print_summary(options, prepared.data.X.shape, prepared.tsne, more)
     return int(interrupted)
 
 
@@ -121,8 +110,6 @@ def prepare(options: argparse.Namespace) -> Prepared:
     neighbors = neighbors_to_write(options.write_neighbors, data.X, tsne)
     recorder = None
     if options.movie is not None:
-        from acctsne.pictures.movie import Recorder
-
         recorder = Recorder(every=FRAME_EVERY)
         tsne.set_params(callback=recorder, callback_every=FRAME_EVERY)
     checkpoint = None
@@ -192,27 +179,28 @@ def write(options: argparse.Namespace, prepared: Prepared) -> None:
     if options.map is not None:
         prepared.tsne.save(options.map)
     if options.plot is not None:
-        draw(embedding, options.plot, labels=labels)
+        plot.save(embedding, options.plot, labels=labels)
     if options.html is not None:
-        write_page(embedding, options.html, labels=labels)
+        html.write(embedding, options.html, labels=labels)
     if prepared.recorder is not None:
         prepared.recorder.write(options.movie, labels=labels)
 
 
-def summary(options: argparse.Namespace, prepared: Prepared, interrupted: bool) -> dict[str, Any]:
-    """Tell what was embedded, how, and how it went."""
-    data, tsne = prepared.data, prepared.tsne
+def print_summary(
+    options: argparse.Namespace, shape: tuple[int, ...], tsne: TSNE, more: dict[str, Any]
+) -> None:
+    """Tell what was embedded, how, and how it went, as JSON."""
     files = [options.output, options.map, options.plot, options.html, options.movie]
-    return {
+    said = {
         "data": str(options.data),
-        "n_samples": data.X.shape[0],
-        "n_features": data.X.shape[1],
-        "labels": data.label_name,
+        "n_samples": shape[0],
+        "n_features": shape[1],
+        **more,
         "kl_divergence": getattr(tsne, "kl_divergence_", None),
         "iterations": tsne.n_iter_ + 1,
-        "interrupted": interrupted,
         "seconds": tsne.timings_["total"],
         "timings": tsne.timings_,
         "parameters": estimator_parameters(options),
         "files": [str(file) for file in files if file is not None],
     }
+    print(json.dumps(said, default=str))

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from acctsne.cli.messages import blaming, note
 from acctsne.files import formats as io
+from acctsne.files.h5ad import OBSM_KEY
+from acctsne.files.records import Guess
 from acctsne.files.replacing import suffix_of
-from acctsne.files.tables import Guess
 from acctsne.runtime.progress import busy
 
 # What a name that is not in the file was taken for: "no column 'x'", "no 'x' in obsm".
@@ -126,7 +127,7 @@ def in_flags(message: str, options: argparse.Namespace) -> str:
 def read_embedding(path: Path, labels: str | None) -> io.Data:
     """Read a map, with its labels if it has any."""
     own = is_file_of_labels(labels)
-    key = io.OBSM_KEY if suffix_of(path) == ".h5ad" else None
+    key = OBSM_KEY if suffix_of(path) == ".h5ad" else None
     try:
         data = io.read(path, labels=None if own else labels, key=key)
     except io.DataError as error:

@@ -13,16 +13,18 @@ from acctsne.cli.inputs import is_file_of_labels
 from acctsne.cli.messages import blaming, note
 from acctsne.cli.options import estimator_parameters
 from acctsne.files import formats as io
+from acctsne.files.delimited import write_delimited
+from acctsne.files.h5ad import check_source
 from acctsne.files.replacing import suffix_of
-from acctsne.files.tables import write_delimited
+from acctsne.pictures import movie, plot
 from acctsne.runtime.launch import launched_processes
 from acctsne.runtime.optional import require
 
 Array = npt.NDArray[Any]
 
-PICTURES = (".png", ".pdf", ".svg")
+PICTURES = plot.SUFFIXES
 PAGES = (".html",)
-MOVIES = (".gif", ".mp4", ".html")
+MOVIES = tuple(movie.WRITERS)
 ARCHIVES = (".npz",)
 
 
@@ -41,10 +43,10 @@ def check_outputs(options: argparse.Namespace) -> None:
         with blaming("-o"):
             io.check_output(Path(options.output), neighbors=options.write_neighbors is not None)
         if suffix_of(options.output) == suffix_of(options.data) == ".h5ad":
-            io.check_source(options.data)
+            check_source(options.data)
     for kind in wanted:
         with blaming(f"--{kind}"):
-            check_picture(getattr(options, kind), kinds[kind])
+            check_writable(getattr(options, kind), kinds[kind])
     dimensions = estimator_parameters(options).get("n_components", 2)
     drawn = [f"--{kind}" for kind in wanted if kind != "map"]
     if drawn and dimensions not in (2, 3):
@@ -99,7 +101,7 @@ def check_checkpoint(options: argparse.Namespace) -> None:
     shared = launched_processes() > 1 or is_shared(options.checkpoint)
     with blaming("--checkpoint"):
         if not shared:
-            check_picture(options.checkpoint, ARCHIVES)
+            check_writable(options.checkpoint, ARCHIVES)
         elif options.checkpoint.is_file():
             raise io.DataError(
                 f"{options.checkpoint}: a file; several processes keep a fit in a folder. One "
@@ -123,8 +125,8 @@ def is_shared(checkpoint: Path | None) -> bool:
     return checkpoint is not None and checkpoint.is_dir()
 
 
-def check_picture(path: Path, suffixes: Sequence[str]) -> None:
-    """Check, before any work is done for it, that a picture can be made."""
+def check_writable(path: Path, suffixes: Sequence[str]) -> None:
+    """Check, before any work is done for it, that a file of some kind can be written."""
     suffix = io.check_output(path, suffixes)
     if suffixes == PAGES:
         require("plotly", "html")
@@ -140,17 +142,3 @@ def write_embedding(output: str | None, Y: Array, labels: Array | None, **more: 
         write_delimited(sys.stdout, Y, labels)
     elif output is not None:
         io.write(output, Y, labels=labels, **more)
-
-
-def draw(Y: Array, path: Path, **how: Any) -> None:
-    """Write a picture of a map."""
-    from acctsne.pictures import plot as pictures
-
-    pictures.save(Y, path, **how)
-
-
-def write_page(Y: Array | list[Array], path: Path, **how: Any) -> None:
-    """Write the interactive page of a map, or of several."""
-    from acctsne.pictures import html
-
-    html.write(Y, path, **how)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from acctsne.cli.inputs import add_labels_option, read_embedding, read_values
 from acctsne.cli.messages import blaming, blaming_arguments
-from acctsne.cli.outputs import PICTURES, check_picture, draw
+from acctsne.cli.outputs import PICTURES, check_writable
+from acctsne.pictures import plot
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -27,12 +28,12 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Draw a map."""
     with blaming("-o"):
-        check_picture(options.output, PICTURES)
+        check_writable(options.output, PICTURES)
     data = read_embedding(options.embedding, options.labels)
     if options.values is None:
         with blaming_arguments({"labels": "--labels"}, ("labels",)):
-            draw(data.X, options.output, labels=data.labels, title=options.title)
+            plot.save(data.X, options.output, labels=data.labels, title=options.title)
     else:
         with blaming("--values"):
             values = read_values(options.values, len(data.X))
-            draw(data.X, options.output, values=values, title=options.title)
+            plot.save(data.X, options.output, values=values, title=options.title)

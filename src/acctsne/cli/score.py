@@ -9,7 +9,7 @@ from acctsne.cli.inputs import add_reading_options, read_data, read_embedding
 from acctsne.cli.messages import blaming, blaming_arguments, note, report
 from acctsne.cli.outputs import check_distinct
 from acctsne.files import formats as io
-from acctsne.quality.report import ReportSettings, check_question
+from acctsne.quality.report import ReportSettings, check_inputs
 from acctsne.runtime.progress import busy
 
 # Arguments of `acctsne.quality`, and what they are called here.
@@ -107,7 +107,7 @@ def judge(options: argparse.Namespace, X: Any, Y: Any, labels: Any) -> dict[str,
     if options.neighbors is not None:
         by_point["n_neighbors"] = k
     if options.by_point is not None:
-        check_question(X, Y, ReportSettings(**by_point))
+        check_inputs(X, Y, ReportSettings(**by_point))
     figures = {}
     with busy("force error", verbose):
         figures[f"force error, {options.method}"] = quality.force_error(Y, options.method, **of_map)

@@ -1,20 +1,21 @@
 """`acctsne embed` by several processes, which `mpiexec` or `srun` has started."""
 
 import argparse
-import io as text_io
-import json
 from contextlib import ExitStack, nullcontext, redirect_stderr, suppress
+from io import StringIO
 from typing import Any
 
 import numpy as np
 
+from acctsne.cli.embed import print_summary
 from acctsne.cli.inputs import open_data, say_guesses
 from acctsne.cli.messages import blaming, note
 from acctsne.cli.options import blaming_parameters, estimator_parameters
-from acctsne.cli.outputs import check_outputs, draw, write_embedding, write_page
+from acctsne.cli.outputs import check_outputs, write_embedding
 from acctsne.distributed.checkpoint import SharedCheckpoint
 from acctsne.distributed.estimator import TSNE, fit_with_checkpoint
 from acctsne.distributed.processes import Processes, noting_interrupts
+from acctsne.pictures import html, plot
 from acctsne.runtime.launch import launched_processes
 
 # Options of `embed` that several processes do not serve.
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
         interrupts = held.enter_context(noting_interrupts())
         processes = _started(options)
         first = processes.rank == 0
-        silent = nullcontext() if first else redirect_stderr(text_io.StringIO())
+        silent = nullcontext() if first else redirect_stderr(StringIO())
         try:
             with processes.ending_together():
                 with processes.agreeing(BaseException), silent:
@@ -114,15 +115,15 @@ def _embed(options: argparse.Namespace, processes: Processes) -> None:
         if first:
             write_embedding(options.output, embedding, None, source=options.data)
             if options.plot is not None:
-                draw(embedding, options.plot)
+                plot.save(embedding, options.plot)
             if options.html is not None:
-                write_page(embedding, options.html)
+                html.write(embedding, options.html)
     if options.map is not None:
         tsne.save(options.map)
     if checkpoint is not None:
         checkpoint.remove()
     if first and options.json:
-        print(json.dumps(_summary(options, shape, tsne, processes), default=str))
+        print_summary(options, shape, tsne, {"processes": processes.size})
 
 
 def _fit(
@@ -146,21 +147,3 @@ def _fit(
         if folder is not None and folder.exists() and processes.rank == 0:
             note(f"--resume goes on from {folder}")
         raise
-
-
-def _summary(
-    options: argparse.Namespace, shape: tuple[int, ...], tsne: TSNE, processes: Processes
-) -> dict[str, Any]:
-    files = [options.output, options.map, options.plot, options.html]
-    return {
-        "data": str(options.data),
-        "n_samples": shape[0],
-        "n_features": shape[1],
-        "processes": processes.size,
-        "kl_divergence": tsne.kl_divergence_,
-        "iterations": tsne.n_iter_ + 1,
-        "seconds": tsne.timings_["total"],
-        "timings": tsne.timings_,
-        "parameters": estimator_parameters(options),
-        "files": [str(file) for file in files if file is not None],
-    }

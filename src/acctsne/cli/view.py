@@ -8,8 +8,9 @@ from typing import Any
 
 from acctsne.cli.inputs import add_labels_option, read_embedding
 from acctsne.cli.messages import blaming, blaming_arguments, note
-from acctsne.cli.outputs import PAGES, Array, check_picture, write_page
+from acctsne.cli.outputs import PAGES, Array, check_writable
 from acctsne.files import formats as io
+from acctsne.pictures import html
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
     paths = options.embeddings
     page = options.output or paths[0].with_suffix(".html")
     with blaming("-o"):
-        check_picture(page, PAGES)
+        check_writable(page, PAGES)
     read = [read_embedding(path, options.labels) for path in paths]
     with blaming("--ids"):
         ids = _read_ids(options.ids, [len(data.X) for data in read])
@@ -65,13 +66,13 @@ def run(options: argparse.Namespace) -> None:
     with blaming_arguments(flags, flags):
         if len(read) == 1:
             labels: Any = read[0].labels
-            write_page(read[0].X, page, labels=labels, ids=ids and ids[0], hover=hover, **how)
+            html.write(read[0].X, page, labels=labels, ids=ids and ids[0], hover=hover, **how)
         else:
             labels = [data.labels for data in read]
             if ids is None or any(each is None for each in labels):
                 labels = labels[0] if ids is None else None
             maps = [data.X for data in read]
-            write_page(maps, page, labels=labels, ids=ids, hover=hover, titles=names, **how)
+            html.write(maps, page, labels=labels, ids=ids, hover=hover, titles=names, **how)
     note(f"wrote {page}")
     if not options.no_browser:
         webbrowser.open(page.resolve().as_uri())

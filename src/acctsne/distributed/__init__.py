@@ -5,5 +5,8 @@ where each process gives its rows of the data.
 """
 
 from acctsne.distributed.estimator import TSNE
+from acctsne.distributed.uncaught import end_all_after_an_uncaught_error
 
 __all__ = ["TSNE"]
+
+end_all_after_an_uncaught_error()

@@ -7,6 +7,7 @@ disk before what it names does.
 """
 
 import hashlib
+import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from acctsne.affinities.affinities import Affinities, form_of
 from acctsne.affinities.forms import Conditional
 from acctsne.distributed.optimizer import SharedOptimizer
-from acctsne.distributed.processes import Processes
+from acctsne.distributed.processes import BLOCK_ROWS, Processes
 from acctsne.distributed.rows import SharedRows
 from acctsne.embedding.checkpoint import Checkpoint, OtherFit, descent_of, fingerprint
 from acctsne.embedding.stored import read_engine
@@ -28,7 +29,6 @@ from acctsne.forces.engine import Engine
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.state import ROW_ARRAYS, OptimizerState, read_state, split_state
 from acctsne.runtime.progress import logger
-from acctsne.runtime.rows import BLOCK_ROWS
 
 MANIFEST, AFFINITIES, STATE = "checkpoint manifest", "checkpoint affinities", "checkpoint state"
 
@@ -38,9 +38,13 @@ PIECE_ROWS = 2**16
 # Generations that are kept.
 GENERATIONS = 2
 
-# How the names of the folder's files begin, and those of files that were being written.
+# How the names of the folder's files begin; and all of a name, also of a file that was being
+# written. A folder may hold files of the user's, which must not be taken for these and removed.
 PREFIXES = ("manifest-", "affinities-", "state-")
-UNFINISHED = tuple(f".{prefix}" for prefix in PREFIXES)
+OWN_NAME = re.compile(
+    r"(manifest-\d+|affinities-[0-9a-f]{12}-\d+|state-\d+-[0-9a-f]{12}-\d+)\.npz"
+    r"|\.(manifest|affinities|state)-[0-9a-f-]*\.[0-9a-f]{12}\.part\.npz"
+)
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ class SharedCheckpoint(Checkpoint):
             except (ValueError, OSError):
                 continue  # damaged: nobody goes on from it
         for file in self.path.iterdir():
-            if file.name.startswith((*PREFIXES, *UNFINISHED)) and file.name not in kept:
+            if OWN_NAME.fullmatch(file.name) and file.name not in kept:
                 file.unlink(missing_ok=True)
 
     def _written(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,8 +27,10 @@ from acctsne.neighbors.metrics import native_metric
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Callback
 from acctsne.problem import Problem, check_parameters, problem_of_data
-from acctsne.runtime.progress import StageTimer, shown_log
+from acctsne.runtime.memory import room_for
+from acctsne.runtime.progress import shown_log
 from acctsne.runtime.threads import effective_threads
+from acctsne.runtime.timer import StageTimer
 from acctsne.stages import Stages
 
 # Rows of data that are sent at a time to be written to a file.
@@ -60,9 +62,9 @@ class TSNE(estimator.TSNE):
 
     **parameters
         Those of :class:`acctsne.TSNE`. `n_jobs` are threads of each process; None shares the cores
-        of a machine among the processes there. An array as `init` has
-        the rows of this process. `callback` is called on the first process, with all positions;
-        `verbose` shows what the first process says.
+        of a machine among the processes there. An array as `init` has the rows of this process.
+        `callback` is called on the first process, with all positions; `verbose` shows what the
+        first process says.
 
     Attributes
     ----------
@@ -269,8 +271,12 @@ class TSNE(estimator.TSNE):
                 self.embedding_ = self.embedding_[begin:end].copy()
         return self.embedding_
 
-    def _least_memory(self, problem: Problem) -> int:
-        return super()._least_memory(problem) // self._processes.size
+    def _room(self, problem: Problem) -> AbstractContextManager[None]:
+        size = self._processes.size
+        if size == 1:
+            return super()._room(problem)
+        what = f"Each of {size} processes that fit {problem.n_samples} samples"
+        return room_for(problem.least_memory() // size, what)
 
     def _timer(self) -> StageTimer:
         return _CountingTimer(self._processes)

@@ -1,4 +1,4 @@
-"""Steps 1 and 2 of own rows: their neighbours among all, and principal components.
+"""Step 1 of own rows: their neighbours among all, and their principal components.
 
 In an exact search the rows of each process pass by those of all (native/neighbors/ring.cpp), so
 that none holds more than its own and those of one other. In an approximate one, which large data
@@ -15,13 +15,14 @@ import numpy.typing as npt
 from acctsne import _core
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows
-from acctsne.neighbors.euclidean import Progress, chosen_mode, has_components, sample_rows
+from acctsne.neighbors.euclidean import chosen_mode, has_components, sample_rows
 from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, frame_of_sample, sampled_rows
 from acctsne.neighbors.given import squared
 from acctsne.neighbors.libraries import BAD_METRIC
 from acctsne.neighbors.metrics import EuclideanForm, distances_from, euclidean_form, native_metric
+from acctsne.neighbors.nearest import log_recall
 from acctsne.neighbors.records import Neighbors, SearchSettings
-from acctsne.runtime.progress import logger, progress_bar
+from acctsne.runtime.progress import Progress, progress_bar
 
 
 def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Processes) -> Neighbors:
@@ -34,8 +35,7 @@ def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Proces
     asked = settings if metric == "euclidean" else replace(settings, n_components=0)
     with progress_bar("neighbors", rows.n_samples, "pt", settings.verbose) as move_to:
         found = _search(rows, form, asked, processes, move_to)
-    if found.mode == "approximate":
-        logger.info("approximate neighbours: estimated recall %.4f", found.recall)
+    log_recall(found.mode, found.recall)
     if metric == "euclidean":
         return found
     distances = distances_from(found, form, among_themselves=True, first_row=first)
@@ -114,7 +114,7 @@ def principal_components(
     n_components: int,
     threads: int,
     processes: Processes,
-    frame: npt.NDArray[Any] | None = None,
+    axes: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Compute the principal components of own rows, of all that there are."""
-    return _core.principal_components(own, n_components, threads, frame, n_samples, processes)
+    """Compute own rows' coordinates on the principal axes of all rows."""
+    return _core.principal_components(own, n_components, threads, axes, n_samples, processes)

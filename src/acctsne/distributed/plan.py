@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import ceil, exp, isfinite, log, log2, sqrt
 
 from acctsne._core import APPROXIMATE_AXES, FEW_FEATURES
+from acctsne.distributed.processes import BLOCK_ROWS
 from acctsne.neighbors.euclidean import RECALL_SAMPLE, chosen_mode
 from acctsne.optimize.schedule import LOOK_EVERY
 from acctsne.runtime.checks import MAX_SAMPLES
@@ -24,7 +25,6 @@ REAL = 4  # bytes of a number in single precision, of the name of a point too
 DOUBLE = 8
 
 # How the native core cuts its work; tests/test_plan.py reads the same from its source.
-BLOCK_ROWS = 4096  # that are never divided between processes
 SAMPLE_ROWS = 4096  # from which axes are found
 SUM_ROWS = 512  # for each of which Z has a number
 UPDATE_ROWS = 1024  # for each of which a step has UPDATE_NUMBERS

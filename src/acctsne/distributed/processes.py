@@ -3,12 +3,10 @@
 import builtins
 import os
 import signal
-import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from threading import current_thread, main_thread
 from time import perf_counter
 from typing import Any, NoReturn
 
@@ -17,7 +15,9 @@ import numpy.typing as npt
 
 from acctsne import _core
 from acctsne.runtime.errors import error_of
+from acctsne.runtime.interrupts import interrupts_heard_by
 from acctsne.runtime.optional import require
+from acctsne.runtime.stderr import drop_unwritten, say
 from acctsne.runtime.threads import available_cores
 
 Bytes = npt.NDArray[np.uint8]
@@ -25,14 +25,23 @@ Bytes = npt.NDArray[np.uint8]
 # MPI counts in 32 bits.
 MOST_AT_ONCE = 2**30
 
+# Rows that are never divided between processes (native/include/acctsne/communicator.hpp).
+BLOCK_ROWS = 4096
 
-# An attribute of errors that every process raises.
+# An attribute of errors that every process raises: nobody waits for one that ends by such an error.
 KNOWN = "_acctsne_known_to_all"
 
 
-def _is_known_to_all(error: BaseException | None) -> bool:
+def is_known_to_all(error: BaseException | None) -> bool:
     """Say whether every process raises this error, or one that it was made of."""
-    return error is not None and (hasattr(error, KNOWN) or _is_known_to_all(error.__cause__))
+    return error is not None and (hasattr(error, KNOWN) or is_known_to_all(error.__cause__))
+
+
+def say_who_ends_all(rank: int, size: int, error: BaseException) -> None:
+    """Write on stderr which process's error ends all."""
+    cause = " ".join(str(error).split())
+    named = f"{type(error).__name__}{': ' if cause else ''}{cause}"
+    say(f"acctsne: rank {rank} of {size} failed, which ends all: {named}")
 
 
 def _names(error: BaseException) -> tuple[str, str]:
@@ -112,15 +121,8 @@ def noting_interrupts() -> Iterator[Interrupts]:
     def note(*_: Any) -> None:
         interrupts.pressed = True
 
-    before = signal.getsignal(signal.SIGINT)
-    handled = current_thread() is main_thread() and callable(before)
-    if handled:
-        signal.signal(signal.SIGINT, note)
-    try:
+    with interrupts_heard_by(note):
         yield interrupts
-    finally:
-        if handled:
-            signal.signal(signal.SIGINT, before)
 
 
 class Processes:
@@ -316,7 +318,7 @@ class Processes:
         try:
             yield
         except BaseException as error:
-            if self.size > 1 and not _is_known_to_all(error):
+            if self.size > 1 and not is_known_to_all(error):
                 self._abort(error)
             raise
 
@@ -342,14 +344,9 @@ class Processes:
         setattr(error, KNOWN, True)
 
     def _abort(self, error: BaseException) -> NoReturn:
-        cause = " ".join(str(error).split())
-        print(
-            f"acctsne: rank {self.rank} of {self.size} failed, which ends all: "
-            f"{type(error).__name__}{': ' if cause else ''}{cause}",
-            file=sys.stderr,
-        )
+        say_who_ends_all(self.rank, self.size, error)
         if not isinstance(error, KeyboardInterrupt):
-            traceback.print_exception(error)
-        sys.stderr.flush()
+            say("".join(traceback.format_exception(error)).rstrip("\n"))
+        drop_unwritten()
         self._comm.Abort(1)
         raise SystemExit(1)

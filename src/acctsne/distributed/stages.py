@@ -10,7 +10,7 @@ from acctsne.affinities.affinities import Affinities, form_of
 from acctsne.distributed.neighbors import find_neighbors, principal_components
 from acctsne.distributed.optimizer import SharedOptimizer
 from acctsne.distributed.processes import Processes
-from acctsne.init.layouts import INITIAL_STD, finished, separate_coincident
+from acctsne.init.layouts import finished, random_layout, separate_coincident
 from acctsne.neighbors.records import Neighbors
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.problem import Problem, Samples
@@ -37,10 +37,9 @@ class SharedStages(Stages):
             layout = separate_coincident(problem.init, threads=problem.threads) if first else None
         elif problem.init == "random":
             if first:
-                size = (problem.n_samples, problem.n_components)
-                normal = check_random_state(problem.random_state).standard_normal(size=size)
-                start = (INITIAL_STD * normal).astype(problem.dtype)
-                layout = separate_coincident(start, threads=problem.threads)
+                shape = (problem.n_samples, problem.n_components)
+                random = check_random_state(problem.random_state)
+                layout = random_layout(shape, random, problem.dtype, problem.threads)
         else:
             assert isinstance(problem.given, Samples)
             components = found.components if found else None

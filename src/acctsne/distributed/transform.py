@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from acctsne.distributed.neighbors import shared_frame
 from acctsne.distributed.processes import Processes
-from acctsne.embedding.transform import NEAR, FittedMap
+from acctsne.embedding.transform import NEAR, FittedMap, check_unchanged
 from acctsne.neighbors.euclidean import exact_query
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.metrics import EuclideanForm, distances_from, euclidean_form, native_metric
@@ -24,7 +24,17 @@ ROUND_ROWS = 2**16
 
 # A row of the data that may be among the nearest of a new one.
 CANDIDATE = np.dtype([("squared", np.float64), ("index", np.int32), ("equal", np.bool_)])
-NOBODY = np.array((np.inf, np.iinfo(np.int32).max, False), dtype=CANDIDATE)
+NO_INDEX = np.iinfo(np.int32).max
+NO_CANDIDATE = np.array((np.inf, NO_INDEX, False), dtype=CANDIDATE)
+
+
+@dataclass(frozen=True)
+class OwnSearch:
+    """What new rows are searched among: own rows of the data, on axes that all processes have."""
+
+    reference: EuclideanForm
+    settings: SearchSettings
+    frame: Frame
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,9 @@ class SharedMap(FittedMap):
             self._n_neighbors(), dtype=computed_dtype(self.X), threads=threads
         )
         with self.processes.agreeing():
-            reference = euclidean_form(self.X.own, metric, "reference")
-            asked = euclidean_form(X_new, metric, "queries")
+            check_unchanged(self.X.own)
+            reference = euclidean_form(self.X.own, metric, "the fitted data")
+            asked = euclidean_form(X_new, metric)
         frame = self.frame or shared_frame(
             reference.data, self.X.n_samples, settings, "exact", self.processes
         )
@@ -53,30 +64,23 @@ class SharedMap(FittedMap):
         most = max(self.processes.allgather(len(X_new)))
         for begin in range(0, most, each):
             rows = slice(begin, min(begin + each, len(X_new)))
-            found[rows] = self._nearest(X_new[rows], reference, settings, frame)
+            found[rows] = self._nearest(X_new[rows], OwnSearch(reference, settings, frame))
         squared = found["squared"].astype(settings.dtype)
         nearest = Neighbors(np.ascontiguousarray(found["index"]), squared, frame.scale)
         distances = distances_from(nearest, asked, among_themselves=False)
         equal = found["equal"] & (distances <= NEAR * distances[:, -1:])
-        nobody = np.iinfo(np.int32).max
-        first = np.where(equal, nearest.indices, nobody).min(axis=1, initial=nobody)
-        known = np.where(first < nobody, first, -1).astype(np.int64)
+        first = np.where(equal, nearest.indices, NO_INDEX).min(axis=1, initial=NO_INDEX)
+        known = np.where(first < NO_INDEX, first, -1).astype(np.int64)
         return nearest.indices, distances, known
 
-    def _nearest(
-        self,
-        mine: npt.NDArray[Any],
-        reference: EuclideanForm,
-        settings: SearchSettings,
-        frame: Frame,
-    ) -> npt.NDArray[Any]:
+    def _nearest(self, mine: npt.NDArray[Any], search: OwnSearch) -> npt.NDArray[Any]:
         """Find the nearest of some new rows of each process; returns those of this one's."""
         counts = self.processes.allgather(len(mine))
         ends = [int(end) for end in np.cumsum(counts)]
         rows = self.processes.joined(np.ascontiguousarray(mine), ends)
         with self.processes.agreeing():
-            candidates = self._among_own(rows, reference, settings, frame)
-        k = settings.n_neighbors
+            candidates = self._among_own(rows, search)
+        k = search.settings.n_neighbors
         arrived = np.empty((self.processes.size, len(mine), k), dtype=CANDIDATE)
         row_bytes = k * CANDIDATE.itemsize
         self.processes.exchange(
@@ -90,22 +94,17 @@ class SharedMap(FittedMap):
         order = np.lexsort((all_of_row["index"], all_of_row["squared"]), axis=-1)
         return np.take_along_axis(all_of_row, order[:, :k], axis=1)
 
-    def _among_own(
-        self,
-        rows: npt.NDArray[Any],
-        reference: EuclideanForm,
-        settings: SearchSettings,
-        frame: Frame,
-    ) -> npt.NDArray[Any]:
-        candidates = np.full((len(rows), settings.n_neighbors), NOBODY)
+    def _among_own(self, rows: npt.NDArray[Any], search: OwnSearch) -> npt.NDArray[Any]:
+        wanted = search.settings.n_neighbors
+        candidates = np.full((len(rows), wanted), NO_CANDIDATE)
         own = self.X.own
         if not len(own) or not len(rows):
             return candidates
-        indices, squared = self._queried(rows, reference, settings, frame)
+        indices, squared = self._queried(rows, search)
         k = indices.shape[1]
         # Wider than what counts as near in any metric, and against neighbours that are no nearer
         # than those of all rows.
-        farthest = squared.max(axis=1, keepdims=True) if k == settings.n_neighbors else np.inf
+        farthest = squared.max(axis=1, keepdims=True) if k == wanted else np.inf
         near = squared <= 10 * NEAR * farthest
         for column in range(k):
             asked = np.flatnonzero(near[:, column])
@@ -116,26 +115,23 @@ class SharedMap(FittedMap):
         return candidates
 
     def _queried(
-        self,
-        rows: npt.NDArray[Any],
-        reference: EuclideanForm,
-        settings: SearchSettings,
-        frame: Frame,
+        self, rows: npt.NDArray[Any], search: OwnSearch
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Find the nearest of own rows, all of them if they are few."""
-        data = reference.data
+        settings = search.settings
+        data = search.reference.data
         few = len(data) <= settings.n_neighbors and len(data) < self.X.n_samples
         if few:
             # The search compares all rows in double precision where all are wanted, other than it
             # does among the many rows of one process. Of two copies of each not all are.
             data = np.concatenate([data, data])
         k = len(data) - 1 if few else settings.n_neighbors
-        queries = euclidean_form(rows, reference.metric, "queries").data
+        queries = euclidean_form(rows, search.reference.metric, "queries").data
         here = SearchSettings(k, dtype=settings.dtype, threads=settings.threads)
-        found = exact_query(data, queries, here, None, frame)
+        found = exact_query(data, queries, here, None, search.frame)
         if not few:
             return found.indices, found.squared_distances
-        count = len(reference.data)
+        count = len(search.reference.data)
         squared = np.empty((len(rows), count), dtype=found.squared_distances.dtype)
         np.put_along_axis(squared, found.indices % count, found.squared_distances, axis=1)
         return np.tile(np.arange(count, dtype=np.int32), (len(rows), 1)), squared

@@ -34,10 +34,14 @@ from acctsne.optimize.schedule import (
 )
 from acctsne.optimize.state import OptimizerState
 from acctsne.optimize.stopping import Watch, log_end
+from acctsne.runtime.checks import check_parameter_sizes
+from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 
 ARCHIVE_KIND = "embedding"
+
+FEWER_DIMENSIONS = "Fewer dimensions or samples need less"
 
 _OPTIMIZE_CONSTRAINTS: dict[str, Any] = {
     "n_iter": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
@@ -124,13 +128,21 @@ class Embedding:
             "dof": dof,
         }
         validate_parameter_constraints(ENGINE_CONSTRAINTS, given, caller_name="Embedding")
+        check_parameter_sizes(given)
         check_method(method, n_components)
         threads = effective_threads(n_jobs)
-        layout = layout_from_affinities(
-            init, affinities, n_components, check_random_state(random_state), threads
-        )
-        self.affinities = affinities
-        self._optimizer = Optimizer(form_of(affinities), layout, Engine.of(given), threads)
+        random = check_random_state(random_state)
+        n_samples = affinities.n_samples
+        # Positions, steps, gains, preconditioner and two forces.
+        needed = 6 * n_samples * int(n_components) * affinities.dtype.itemsize
+        with room_for(
+            needed,
+            f"An embedding of {n_samples} samples in {n_components} dimensions",
+            FEWER_DIMENSIONS,
+        ):
+            layout = layout_from_affinities(init, affinities, int(n_components), random, threads)
+            self.affinities = affinities
+            self._optimizer = Optimizer(form_of(affinities), layout, Engine.of(given), threads)
 
     @classmethod
     def _of(cls, affinities: Affinities, optimizer: Optimizer) -> "Embedding":
@@ -223,10 +235,10 @@ class Embedding:
         callback_every : int, default=50
             They are called after iterations whose number, counted from 1, is a multiple of this.
         tol : float, default=0.0
-            End when the KL divergence falls, in 40 iterations of this call, by less than this part
-            of what was gained in all, over a map with all points in one place. With another
-            exaggeration than 1 it is not the KL divergence that falls, and the call does not end
-            before its time.
+            End when the KL divergence changes, in 40 iterations of this call, by less than this
+            part of what was gained in all, over a map with all points in one place, and by less
+            than three times this part of what is left. With another exaggeration than 1 it is not
+            the KL divergence that falls, and the call does not end before its time.
         verbose : int, default=0
             1 logs, and draws progress on a terminal or in a notebook.
 
@@ -258,6 +270,7 @@ class Embedding:
         validate_parameter_constraints(
             _OPTIMIZE_CONSTRAINTS, given, caller_name="Embedding.optimize"
         )
+        check_parameter_sizes(given)
         checked_callbacks = check_callbacks(callbacks)
         held = check_fixed(fixed, self.affinities.n_samples)
         if learning_rate == "auto":

@@ -1,6 +1,6 @@
 """Several maps through their schedules at once, tied where they share points."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +9,7 @@ from acctsne.embedding.ties import Ties
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import LOOK_EVERY, Phase
 from acctsne.optimize.stopping import Watch, log_end
+from acctsne.runtime.progress import Progress
 
 # The least strength at the beginning of early exaggeration, from where it fades. Clusters find
 # their places then, and maps that disagree about them are torn by tethers later on
@@ -29,11 +30,8 @@ class JointDescent:
     ties: Ties
     strength: float
 
-    def run(self, rules: Watch, progress: Callable[[int], None] | None = None) -> int:
-        """Go to the end of the schedules, or until all KL divergences hardly fall.
-
-        Returns how many iterations it took.
-        """
+    def run(self, rules: Watch, progress: Progress = None) -> None:
+        """Go to the end of the schedules, or until all KL divergences hardly fall."""
         end = max(phase.end for phase in self.schedules[0])
         watches = [replace(rules, nothing=one.kl_of_one_place) for one in self.optimizers]
         for iteration in range(end):
@@ -53,9 +51,8 @@ class JointDescent:
             ]
             if all(reasons):
                 log_end(iteration + 1, "KL divergences hardly fall")
-                return iteration + 1
+                return
         log_end(end, "max_iter")
-        return end
 
     def _phase(self, at: int, iteration: int) -> Phase:
         return next(phase for phase in self.schedules[at] if iteration < phase.end)

@@ -132,7 +132,14 @@ def ties_of_relations(relations: Any, sizes: Sequence[int]) -> Ties:
         )
     ties = []
     for at, given in enumerate(relations):
-        pairs = np.asarray(list(given.items()) if isinstance(given, Mapping) else given)
+        listed = list(given.items()) if isinstance(given, Mapping) else given
+        try:
+            pairs = np.asarray(listed)
+        except ValueError as error:
+            raise ValueError(
+                f"relations[{at}] has rows that are no pairs: each must be a row of slice {at} and "
+                f"the row of slice {at + 1} that is the same ({error})"
+            ) from error
         if pairs.size == 0:
             raise ValueError(
                 f"relations[{at}] is empty: slices {at} and {at + 1} share no point, and nothing "

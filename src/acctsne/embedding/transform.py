@@ -1,6 +1,5 @@
 """New points into a finished map."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,8 @@ from acctsne.neighbors.given import check_indices_and_distances, is_precomputed
 from acctsne.neighbors.nearest import query_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.schedule import Phase, Ramp
-from acctsne.runtime.progress import progress_bar
+from acctsne.runtime.progress import Progress, progress_bar
+from acctsne.runtime.rows import check_finite
 
 # A new point looks at few neighbours and goes among them, as openTSNE's does: with the perplexity
 # of the map it is drawn to the middle of its cluster. The learning rate hardly matters
@@ -80,7 +80,11 @@ class FittedMap:
         settings = SearchSettings(
             n_neighbors, self.metric, self.metric_params, threads=threads, verbose=verbose
         )
-        return query_neighbors(self.X, X_new, settings, self.frame)
+        try:
+            return query_neighbors(self.X, X_new, settings, self.frame)
+        except ValueError:
+            check_unchanged(self.X)
+            raise
 
 
 def place_new_points(
@@ -89,7 +93,7 @@ def place_new_points(
     distances: npt.NDArray[Any],
     engine: Engine,
     threads: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress = None,
 ) -> npt.NDArray[Any]:
     """Place points, given their nearest neighbours in the map, without moving the map."""
     # Each row in units of its own: squares can then neither overflow nor all vanish.
@@ -108,6 +112,19 @@ def place_new_points(
         threads=threads,
         progress=progress,
     )
+
+
+def check_unchanged(X: Any) -> None:
+    """Refuse fitted data that is not finite any more: it is the user's own, not a copy."""
+    try:
+        check_finite(X, "X")
+    except ValueError as error:
+        held = "NaN" if "NaN" in str(error) else "infinity"
+        raise ValueError(
+            f"the data that this map was fitted on has changed since, and now holds {held}; new "
+            "samples are compared with it. Undo the change and call again, or, where data changes "
+            "in place, fit a copy of it: X.copy()"
+        ) from error
 
 
 def check_map(positions: Any, n_samples: int) -> npt.NDArray[Any]:

@@ -1,1 +1,1 @@
-"""Data, labels and maps in files: one table of formats, tables, archives, safe replacement."""
+"""Data, labels and maps in files: a table of formats, a file for each, our own archives."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from acctsne.files.stored_rows import StoredRows
 from acctsne.runtime.memory import room_for
-from acctsne.runtime.rows import STORED_TYPES
+from acctsne.runtime.rows import stored_dtype
 
 # Numbers that are read at a time, or a chunk if that has more.
 BLOCK_NUMBERS = 2**22
@@ -97,7 +97,7 @@ def _read(table: Any, name: str) -> Any:
     """Read a table of h5py or zarr, in the type that it is going to be kept in."""
     if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "biuf":
         return table[...]
-    dtype = np.dtype(table.dtype if table.dtype in STORED_TYPES else STORED_TYPES[0])
+    dtype = stored_dtype(np.dtype(table.dtype))
     with _room_for(table.shape, dtype, name):
         read = np.empty(table.shape, dtype)
         for block in _blocks(table.shape, table.chunks or (1, table.shape[1])):

@@ -7,7 +7,7 @@ a link into one; whoever opened it would read them, and perhaps pass them on wit
 from pathlib import Path
 from typing import Any
 
-from acctsne.files.replacing import DataError
+from acctsne.files.errors import DataError
 from acctsne.runtime.optional import require
 
 # Links that lead to links, and groups in groups: far more than any file of AnnData has.

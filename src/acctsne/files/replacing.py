@@ -1,4 +1,4 @@
-"""What reading and writing files needs whatever the format: errors, safe replacement."""
+"""A file is replaced whole or not at all, whatever its format."""
 
 import errno
 import os
@@ -7,10 +7,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-
-class DataError(ValueError):
-    """A file cannot be used; the message is one line that says which, where and why."""
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
@@ -30,8 +26,9 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     with _naming(path):
-        beside, mode = _file_beside(target)
+        beside, mode = _place_beside(target)
         try:
+            _make_file(beside, mode)
             yield beside
             _flush(beside)
             if mode is not None:
@@ -39,13 +36,17 @@ def replacing(path: Path) -> Iterator[Path]:
             beside.replace(target)
             _flush_folder(target.parent)
         finally:
-            beside.unlink(missing_ok=True)
+            _remove(beside)
 
 
 def check_replaceable(path: Path) -> None:
     """Raise the OSError that replacing a file would end with, as far as it can be foreseen."""
     with _naming(path):
-        _file_beside(Path(os.path.realpath(path)))[0].unlink()
+        beside, mode = _place_beside(Path(os.path.realpath(path)))
+        try:
+            _make_file(beside, mode)
+        finally:
+            _remove(beside)
 
 
 @contextmanager
@@ -57,11 +58,8 @@ def _naming(path: Path) -> Iterator[None]:
         raise OSError(error.errno, f"{path} cannot be written: {_reason(error)}") from error
 
 
-def _file_beside(target: Path) -> tuple[Path, int | None]:
-    """Make an empty file that nobody else writes to; returns also the mode of the one it replaces.
-
-    Nobody may read what is written who may not read the old file, from the beginning on.
-    """
+def _place_beside(target: Path) -> tuple[Path, int | None]:
+    """Choose a name that nobody else writes to; returns also the mode of the file it replaces."""
     # The suffix stays last: writers choose the format by it. The rest is short, as the name itself
     # may be as long as the system allows.
     name = f".{target.stem[:20]}.{secrets.token_hex(6)}.part{target.suffix}"
@@ -69,18 +67,36 @@ def _file_beside(target: Path) -> tuple[Path, int | None]:
     try:
         found = target.stat().st_mode
     except FileNotFoundError:
-        mode = None
-    else:
-        mode = stat.S_IMODE(found)
-        if stat.S_ISDIR(found):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(found):
-            # Moving a file there would take /dev/null, or the pipe that somebody reads from, away.
-            raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, no file")
+        return beside, None
+    if stat.S_ISDIR(found):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(found):
+        # Moving a file there would take /dev/null, or the pipe that somebody reads from, away.
+        raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, no file")
+    return beside, stat.S_IMODE(found)
+
+
+def _make_file(beside: Path, mode: int | None) -> None:
+    """Make an empty file in the place of one of some mode.
+
+    Nobody may read what is written who may not read the old file, from the beginning on.
+    """
     os.close(
         os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600)
     )
-    return beside, mode
+
+
+def _remove(beside: Path) -> None:
+    """Remove what is still there, also if Ctrl-C is pressed once more, out of impatience.
+
+    Why it could not be made or moved is the error that counts.
+    """
+    with suppress(OSError):
+        try:
+            beside.unlink(missing_ok=True)
+        except KeyboardInterrupt:
+            beside.unlink(missing_ok=True)
+            raise
 
 
 def _flush(path: Path) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from acctsne.files.records import Array, Guess
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class StoredRows:
     mapped: Array | None = None
     """All of it, where the file can be mapped into memory, which reads nothing yet."""
 
-    guesses: tuple[Any, ...] = ()
+    guesses: tuple[Guess, ...] = ()
     """What was decided without being told: the argument that decides it, and a sentence."""
 
     def read(self, begin: int = 0, end: int | None = None) -> Array:

@@ -3,11 +3,37 @@
 from pathlib import Path
 from typing import Any
 
-from acctsne.files.replacing import DataError
+import numpy as np
+
+from acctsne.files.checks import check_table
+from acctsne.files.errors import DataError, unreadable
+from acctsne.files.records import Array, Data, Wanted, not_meant
+from acctsne.files.stored_rows import StoredRows
 from acctsne.runtime.optional import require
 
 
-def find_array(path: Path, key: str | None) -> tuple[Any, list[str]]:
+def read_zarr(path: Path, wanted: Wanted) -> Data:
+    """Read an array."""
+    with unreadable(path):
+        array, others = _find_array(path, wanted.key)
+        return Data(np.asarray(array[...]), guesses=not_meant(others))
+
+
+def open_zarr(path: Path, wanted: Wanted) -> StoredRows:
+    """Open an array, of which those chunks are read that hold the rows asked for."""
+    with unreadable(path):
+        array, others = _find_array(path, wanted.key)
+    check_table(path, array.shape, array.dtype)
+
+    def read(begin: int, end: int) -> Array:
+        with unreadable(path):
+            return np.asarray(array[begin:end])
+
+    guesses = not_meant(others)
+    return StoredRows(path, array.shape, np.dtype(array.dtype), read, guesses=guesses)
+
+
+def _find_array(path: Path, key: str | None) -> tuple[Any, list[str]]:
     """Open the array of a store: its only one, or that of a name.
 
     In a store of AnnData, the names are those of `obsm`, and X is the array without a name. Also

@@ -13,7 +13,7 @@ from acctsne.forces.output_kernel import DOF_CONSTRAINTS, Dof, output_kernel
 METHODS = tuple(_core.methods())
 
 # Most dimensions of a map that the tree and the grid have; all pairs take any number.
-MAX_COMPONENTS = {name: most for name, most in _core.methods().items() if most > 0}
+MOST_DIMENSIONS = {name: most for name, most in _core.methods().items() if most > 0}
 
 # What an estimator and an Embedding share, in scikit-learn's form.
 ENGINE_CONSTRAINTS: dict[str, Any] = {
@@ -54,7 +54,7 @@ class Engine:
 
 def check_method(method: str, n_components: int) -> None:
     """Check that the method works in so many dimensions."""
-    limit = MAX_COMPONENTS.get(method, n_components)
+    limit = MOST_DIMENSIONS.get(method, n_components)
     if n_components > limit:
         raise ValueError(
             f"'n_components' should be inferior to {limit + 1} for method={method!r}; got "

@@ -12,9 +12,15 @@ from acctsne.compat.scikit_learn import (
 
 Dof = float | Literal["sklearn"]
 
-# In scikit-learn's form. From 1000 on the similarity is a Gaussian to a few parts in a thousand;
-# below 0.001 hardly anything repels.
-DOF_CONSTRAINTS: list[Any] = [Interval(Real, 1e-3, 1e3, closed="both"), StrOptions({"sklearn"})]
+# From the largest on the similarity is a Gaussian to a few parts in a thousand; below the least
+# hardly anything repels.
+LEAST_DOF, LARGEST_DOF = 1e-3, 1e3
+
+# In scikit-learn's form.
+DOF_CONSTRAINTS: list[Any] = [
+    Interval(Real, LEAST_DOF, LARGEST_DOF, closed="both"),
+    StrOptions({"sklearn"}),
+]
 
 
 def output_kernel(dof: Dof, n_components: int) -> _core.OutputKernel:

@@ -12,12 +12,15 @@ from sklearn.utils import check_random_state
 
 from acctsne.affinities.affinities import Affinities, check_affinities
 from acctsne.affinities.inputs import check_data
-from acctsne.init.layouts import INITIAL_STD, finished, separate_coincident
+from acctsne.init.layouts import finished, random_layout
 from acctsne.init.multilevel_layout import multilevel_coordinates
 from acctsne.init.spectral_layout import spectral_coordinates
 from acctsne.neighbors.principal_components import principal_components
-from acctsne.runtime.checks import check_integer, check_layout_dtype
+from acctsne.runtime.checks import check_integer, check_layout_dtype, check_n_samples
 from acctsne.runtime.threads import effective_threads
+
+# Far more than a layout can have in any memory.
+MAX_COMPONENTS = 2**31 - 1
 
 __all__ = ["multilevel", "pca", "random", "spectral"]
 
@@ -104,10 +107,12 @@ def random(
     """
     _check_n_components(n_components)
     checked_dtype = check_layout_dtype(dtype)
+    check_integer("n_samples", n_samples)
     if n_samples < 1:
         raise ValueError(f"n_samples must be positive; got {n_samples}")
-    normal = check_random_state(random_state).standard_normal((n_samples, n_components))
-    return separate_coincident((INITIAL_STD * normal).astype(checked_dtype))
+    check_n_samples(n_samples, "the layout")
+    drawn_from = check_random_state(random_state)
+    return random_layout((n_samples, n_components), drawn_from, checked_dtype)
 
 
 def spectral(
@@ -195,5 +200,5 @@ def multilevel(
 
 def _check_n_components(n_components: Any) -> None:
     check_integer("n_components", n_components)
-    if n_components < 1:
-        raise ValueError(f"n_components must be at least 1; got {n_components}")
+    if not 1 <= n_components <= MAX_COMPONENTS:
+        raise ValueError(f"n_components must be between 1 and {MAX_COMPONENTS}; got {n_components}")

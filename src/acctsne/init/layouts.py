@@ -10,6 +10,7 @@ from acctsne import _core
 from acctsne.affinities.affinities import Affinities
 from acctsne.init.multilevel_layout import multilevel_coordinates
 from acctsne.init.spectral_layout import spectral_coordinates
+from acctsne.runtime.frames import turned_into_numbers
 
 # Standard deviation of the first axis. Points so close feel hardly any repulsion, so that
 # attraction orders the map first; scikit-learn and openTSNE start from the same value.
@@ -21,8 +22,9 @@ JITTER = 0.01
 # Largest coordinate of a layout: moments of the tree's cells stay within float32 up to here.
 MAX_COORDINATE = 1e12
 
-# Layouts that need the affinities alone.
+# Layouts by name: those that need the affinities alone, and all.
 AFFINITY_INITS = ("spectral", "multilevel", "random")
+INITS = ("pca", *AFFINITY_INITS)
 
 
 def layout_from_affinities(
@@ -37,14 +39,21 @@ def layout_from_affinities(
         given = check_initial_layout(np.asarray(init), P.n_samples, n_components, P.dtype)
         return separate_coincident(given, threads=threads)
     if init == "random":
-        normal = random_state.standard_normal(size=(P.n_samples, n_components))
-        return separate_coincident((INITIAL_STD * normal).astype(P.dtype), threads=threads)
+        return random_layout((P.n_samples, n_components), random_state, P.dtype, threads)
     if init == "spectral":
         return finished(spectral_coordinates(P.to_scipy(), n_components), P.dtype, threads)
     if init == "multilevel":
         coordinates = multilevel_coordinates(P.to_scipy(), n_components, threads)
         return finished(coordinates, P.dtype, threads)
     raise ValueError(f"init must be an array or one of {', '.join(AFFINITY_INITS)}; got {init!r}")
+
+
+def random_layout(
+    shape: tuple[int, int], random: np.random.RandomState, dtype: np.dtype[Any], threads: int = 1
+) -> npt.NDArray[Any]:
+    """Draw a layout of so many points and axes from a normal distribution."""
+    normal = random.standard_normal(shape)
+    return separate_coincident((INITIAL_STD * normal).astype(dtype), threads=threads)
 
 
 def finished(
@@ -102,9 +111,10 @@ def check_initial_layout(
             f"init has shape {init.shape}; expected {expected}, one row per sample and one column "
             "per component"
         )
-    layout: npt.NDArray[Any] = check_array(
-        init, dtype=np.float64, order="C", ensure_min_samples=2, input_name="init"
-    )
+    with turned_into_numbers(init, "init"):
+        layout: npt.NDArray[Any] = check_array(
+            init, dtype=np.float64, order="C", ensure_min_samples=2, input_name="init"
+        )
     limit = MAX_COORDINATE
     largest = float(np.abs(layout).max())
     if largest > limit:

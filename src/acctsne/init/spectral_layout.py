@@ -80,8 +80,8 @@ def _coordinates_of_part(matrix: csr_matrix, n_components: int) -> npt.NDArray[n
     wanted = min(n_components, n - 1)
     if wanted == 0:
         return layout
-    # W = D^-1/2 P D^-1/2 is symmetric and has the random walk's eigenvalues; those of the walk
-    # itself, D^-1/2 v, are constant for the largest, 1.
+    # W = D^-1/2 P D^-1/2 is symmetric and has the random walk's eigenvalues; of its eigenvectors v,
+    # D^-1/2 v are the walk's, and that of the largest eigenvalue, 1, is constant.
     degrees = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
     roots = np.sqrt(degrees)
     scaling = diags(1.0 / roots)

@@ -1,1 +1,1 @@
-"""acctsne in the place of other packages: scanpy, scikit-learn's TSNE, FIt-SNE's program."""
+"""acctsne with other packages, or in their place: scanpy, Dask, scikit-learn, FIt-SNE."""

@@ -52,8 +52,9 @@ def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
     _check(array, parameters, dask_array)
     client = distributed.get_client() if client is None else client
     ranks, addresses = _workers(client)
-    tsne = TSNE(**parameters)
+    tsne = TSNE(**parameters)  # knows the map's shape and type, and what is no parameter
     n_samples, layout = array.shape[0], parameters.get("init")
+    # The rows that each owns in the fit, so that they are sent but once.
     shares = [slice(*_core.rows_of(i, len(addresses), n_samples)) for i in range(len(addresses))]
     own = [
         client.compute(array[share], workers=[address], allow_other_workers=False)
@@ -63,15 +64,13 @@ def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
     _finish(own, distributed)
     results = []
     for share, address, rows in zip(shares, addresses, own, strict=True):
-        how = {**parameters}
-        if isinstance(layout, np.ndarray):
-            how["init"] = layout[share]
+        start = {"init": layout[share]} if isinstance(layout, np.ndarray) else {}
         results.append(
             client.submit(
                 _embed_own,
                 rows,
                 ranks,
-                how,
+                {**parameters, **start},
                 workers=[address],
                 allow_other_workers=False,
                 pure=False,

@@ -26,8 +26,10 @@ import numpy.typing as npt
 from sklearn.utils import check_array, check_random_state
 
 from acctsne.affinities.affinities import Affinities, form_of
-from acctsne.files.replacing import DataError, replacing
-from acctsne.forces.engine import MAX_COMPONENTS, Engine
+from acctsne.files.errors import DataError
+from acctsne.files.replacing import replacing
+from acctsne.forces.engine import MOST_DIMENSIONS, Engine
+from acctsne.forces.output_kernel import LARGEST_DOF, LEAST_DOF
 from acctsne.init.layouts import layout_from_affinities
 from acctsne.optimize.optimizer import Observers, Optimizer
 from acctsne.optimize.schedule import Phase, Ramp
@@ -225,11 +227,11 @@ def _reals(file: BinaryIO, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
 def _check(request: Request) -> None:
     settings = request.settings
     n, dimensions = settings["n"], settings["no_dims"]
-    limit = MAX_COMPONENTS.get(_method(settings), dimensions)
+    limit = MOST_DIMENSIONS.get(_method(settings), dimensions)
     if not 1 <= dimensions <= limit:
         raise DataError(
             f"no_dims is {dimensions}; it must be at least 1, and at most "
-            f"{MAX_COMPONENTS['fft']} with the grid and {MAX_COMPONENTS['barnes_hut']} with "
+            f"{MOST_DIMENSIONS['fft']} with the grid and {MOST_DIMENSIONS['barnes_hut']} with "
             "nbody_algo 1, the tree; there is no limit with theta 0"
         )
     if not 0 <= settings["theta"] <= 1:
@@ -252,8 +254,10 @@ def _check(request: Request) -> None:
         raise DataError(
             f"early_exag_coeff is {settings['early_exag_coeff']:g}; it must be positive, 1 for none"
         )
-    if not 1e-3 <= settings["df"] <= 1e3:
-        raise DataError(f"df is {settings['df']:g}; it must be between 0.001 and 1000")
+    if not LEAST_DOF <= settings["df"] <= LARGEST_DOF:
+        raise DataError(
+            f"df is {settings['df']:g}; it must be between {LEAST_DOF:g} and {LARGEST_DOF:g}"
+        )
     if _is_fixed_width(request):
         if settings["sigma"] <= 0 or not 1 <= settings["K"] < n:
             raise DataError(

@@ -21,8 +21,6 @@ from acctsne.runtime.optional import require
 if TYPE_CHECKING:
     from anndata import AnnData
 
-__all__ = ["tsne"]
-
 # As scanpy: with no more variables than this, X itself is embedded.
 MOST_VARIABLES = 50
 
@@ -84,7 +82,7 @@ def tsne(
     --------
     >>> import anndata
     >>> import numpy as np
-    >>> from acctsne.interop.scanpy import tsne
+    >>> from acctsne.scanpy import tsne
     >>> cells = anndata.AnnData(np.random.default_rng(0).normal(size=(60, 20)))
     >>> tsne(cells, perplexity=10, max_iter=250)
     >>> cells.obsm["X_tsne"].shape
@@ -92,6 +90,12 @@ def tsne(
     >>> cells.uns["tsne"]["params"]["perplexity"]
     10
     """
+    if not all(hasattr(adata, part) for part in ("X", "n_vars", "obsm", "obsp", "uns")):
+        raise TypeError(f"adata must be an AnnData object; got {type(adata).__name__}")
+    keys = {"use_rep": use_rep, "neighbors_key": neighbors_key, "key_added": key_added}
+    for name, key in keys.items():
+        if key is not None and not isinstance(key, str):
+            raise TypeError(f"{name} must be a string or None; got {key!r}")
     adata = adata.copy() if copy else adata
     X = _representation(adata, use_rep, n_pcs)
     chosen = {"metric": metric, "random_state": random_state, "n_jobs": n_jobs, **parameters}

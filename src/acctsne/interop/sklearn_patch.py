@@ -3,7 +3,6 @@
 from acctsne.compat.scikit_learn import TSNE_MODULES
 from acctsne.estimator import TSNE
 
-# Both names by which programs import it.
 _ORIGINAL = TSNE_MODULES[0].TSNE
 
 

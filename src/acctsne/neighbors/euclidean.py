@@ -1,6 +1,5 @@
 """The native Euclidean neighbour searches, on dense arrays (native/neighbors)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ from acctsne import _core
 from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, Projection, find_frame
 from acctsne.neighbors.principal_components import principal_components
 from acctsne.neighbors.records import Neighbors, SearchSettings
-
-Progress = Callable[[int], None] | None
+from acctsne.runtime.progress import Progress
 
 # Exact up to here: as much work as 300,000 samples of 50 features. Its time grows with N^1.6 where
 # the data has clusters (benchmarks/neighbors.py, docs/tuning.md), and with the axes, up to a number
@@ -110,7 +108,7 @@ def exact_query(
     largest = float(np.abs(queries).max()) * frame.scale
     if largest > MAX_QUERY:
         raise ValueError(
-            f"a query has a value of size {largest / frame.scale:g}; with this reference they "
+            f"a query has a value of size {largest / frame.scale:g}; with the fitted data they "
             f"must stay within {MAX_QUERY / frame.scale:g}"
         )
     indices, squared = _core.query_neighbors(

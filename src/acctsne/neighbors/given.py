@@ -13,7 +13,7 @@ from acctsne.neighbors.records import Neighbors
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.rows import computed_dtype
 
-# Distances that are sorted at a time.
+# Distances that are sorted or squared at a time.
 BLOCK_ELEMENTS = 2**22
 
 
@@ -249,11 +249,19 @@ def squared(
     `wrong` is the error for those that are no distances: it says who is to blame. `largest` is the
     largest distance, if there are more than these.
     """
-    if not np.isfinite(distances).all() or (distances < 0).any():
-        raise ValueError(wrong)
-    if largest is None:
-        largest = float(distances.max(initial=0.0))
+    # In blocks, between which Ctrl-C is noticed: there may be as many as pairs.
+    height = max(1, BLOCK_ELEMENTS // max(distances.shape[1], 1))
+    blocks = [slice(begin, begin + height) for begin in range(0, len(distances), height)]
+    found = 0.0
+    for rows in blocks:
+        block = distances[rows]
+        if not np.isfinite(block).all() or (block < 0).any():
+            raise ValueError(wrong)
+        found = max(found, float(block.max(initial=0.0)))
+    largest = found if largest is None else largest
     # Squares can then neither overflow nor all vanish.
     scale = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0
-    squares = np.ascontiguousarray(np.square(distances.astype(np.float64) * scale), dtype=dtype)
+    squares = np.empty(distances.shape, dtype=dtype)
+    for rows in blocks:
+        squares[rows] = np.square(distances[rows].astype(np.float64) * scale)
     return Neighbors(np.ascontiguousarray(indices, dtype=np.int32), squares, scale)

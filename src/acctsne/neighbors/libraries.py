@@ -1,8 +1,9 @@
 """Neighbours through scikit-learn and pynndescent: other metrics, and large sparse matrices."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from acctsne.compat.scikit_learn import compares_all_pairs
 from acctsne.neighbors.euclidean import sample_rows
-from acctsne.neighbors.records import SearchSettings
+from acctsne.neighbors.records import PARAMETERS_ADVICE, SearchSettings
 from acctsne.runtime.progress import logger
 from acctsne.runtime.threads import limited_libraries
 
@@ -76,7 +77,7 @@ def library_neighbors(
     if mode == "approximate":
         _check_approximate(metric)
         mode = "exact" if X.shape[0] <= FEW_SAMPLES else mode
-    with limited_libraries(settings.threads):
+    with limited_libraries(settings.threads), _blaming_parameters(settings):
         exact = _ScikitLearn(X, settings)
         if mode == "exact":
             indices, distances = exact.neighbors()
@@ -89,6 +90,20 @@ def library_neighbors(
         limits = exact.query(X[sample], settings.n_neighbors + 1)[1][:, -1:]
         recall = float((distances[sample] <= limits * (1 + 1e-6)).mean())
     return indices, distances, "approximate", recall
+
+
+@contextmanager
+def _blaming_parameters(settings: SearchSettings) -> Iterator[None]:
+    """Say of which metric and parameters it is that libraries complain, in words of their own."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError) as error:
+        # A function's errors are its own, and so are ours about the distances.
+        ours = callable(settings.metric) or str(error).startswith(NOT_CORRECT)
+        blamed = settings.metric_params or isinstance(error, TypeError)
+        if ours or not blamed:
+            raise
+        raise ValueError(f"{settings.named_metric()}: {error}; {PARAMETERS_ADVICE}") from error
 
 
 def _check_distances(distances: npt.NDArray[Any]) -> None:
@@ -132,7 +147,7 @@ class CheckedMetric:
         value = self._metric(a, b, **parameters)
         try:
             distance = np.nan if isinstance(value, str | bytes) else float(value)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             distance = np.nan
         if not 0 <= distance < np.inf:
             raise ValueError(
@@ -157,6 +172,8 @@ class _ScikitLearn:
     def __init__(self, X: Any, settings: SearchSettings) -> None:
         metric = settings.metric
         params = dict(settings.metric_params or {})
+        # Minkowski's is not where scikit-learn wants the parameters of others.
+        power = params.pop("p", 2) if metric == "minkowski" else None
         self._is_function = callable(metric)
         # A function holds the interpreter's lock, and scikit-learn's ball tree gives other
         # distances from run to run if threads share a Mahalanobis metric.
@@ -166,7 +183,7 @@ class _ScikitLearn:
         search = NearestNeighbors(
             n_neighbors=settings.n_neighbors,
             metric=CheckedMetric(metric, X) if callable(metric) else metric,
-            p=params.pop("p", 2),  # where scikit-learn wants Minkowski's
+            p=power,
             metric_params=params or None,
             n_jobs=1,
         ).fit(X)
@@ -271,6 +288,11 @@ def for_blocks_of_rows(n_rows: int, work: int, threads: int, do: Callable[[slice
 
 def all_distances(X: Any, settings: SearchSettings) -> npt.NDArray[Any]:
     """Compute the distances of all pairs through scikit-learn."""
+    with _blaming_parameters(settings):
+        return _all_distances(X, settings)
+
+
+def _all_distances(X: Any, settings: SearchSettings) -> npt.NDArray[Any]:
     metric = settings.metric
     params = metric_parameters(X, settings)
     if callable(metric):
@@ -295,7 +317,7 @@ def library_query(
     X: Any, queries: Any, settings: SearchSettings
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Find the exact neighbours of each query among the rows of X through scikit-learn."""
-    with limited_libraries(settings.threads):
+    with limited_libraries(settings.threads), _blaming_parameters(settings):
         return _ScikitLearn(X, settings).query(queries, settings.n_neighbors)
 
 

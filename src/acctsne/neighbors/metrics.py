@@ -1,6 +1,7 @@
 """Metrics that the native Euclidean search serves, and what makes them Euclidean."""
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,23 @@ NATIVE_METRICS = {
     "cosine": "cosine",
     "correlation": "correlation",
 }
+# Those whose distance is half the squared Euclidean one of rows with length 1, and whether the rows
+# are centred first.
+CENTERS_ROWS = {"cosine": False, "correlation": True}
 
 
 def native_metric(metric: Any, metric_params: dict[str, Any] | None) -> str | None:
     """Name the metric as the native search knows it; None for those that it does not serve."""
-    if metric == "minkowski" and (metric_params or {}) in ({}, {"p": 2}):
+    params = metric_params or {}
+    if metric == "minkowski" and (not params or (params.keys() == {"p"} and _is_two(params["p"]))):
         return "euclidean"
     if not isinstance(metric, str) or metric_params:
         return None
     return NATIVE_METRICS.get(metric)
+
+
+def _is_two(p: Any) -> bool:
+    return isinstance(p, Real) and bool(p == 2)
 
 
 def dense_if_small(X: Any) -> Any:
@@ -64,7 +73,7 @@ def euclidean_form(
     none = np.empty(0, dtype=np.intp)
     if metric in ("euclidean", "sqeuclidean"):
         return EuclideanForm(X, metric, none)
-    centered = metric == "correlation"
+    centered = CENTERS_ROWS[metric]
     unit = np.zeros((len(X), X.shape[1] + (not centered)), dtype=computed_dtype(X))
     for start in range(0, len(X), BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS].astype(np.float64)
@@ -106,6 +115,7 @@ def distances_from(
         return roots if found.scale == 1 else (roots / found.scale).astype(dtype)
     if form.metric == "sqeuclidean":
         return squared if found.scale == 1 else (squared / found.scale / found.scale).astype(dtype)
+    assert form.metric in CENTERS_ROWS, form.metric
     distances: npt.NDArray[Any] = np.minimum(squared / 2, 2).astype(dtype, copy=False)
     k = distances.shape[1]
     for row in form.zero_rows:

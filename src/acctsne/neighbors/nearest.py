@@ -24,7 +24,8 @@ from acctsne.neighbors.libraries import (
 from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_form, native_metric
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
 from acctsne.neighbors.sparse import exact_is_cheap, sparse_neighbors, sparse_query
-from acctsne.runtime.checks import check_integer, check_sparse
+from acctsne.runtime.checks import check_choice, check_integer, check_n_columns, check_sparse
+from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
 from acctsne.runtime.rows import (
@@ -34,6 +35,7 @@ from acctsne.runtime.rows import (
     check_representable,
     computed,
     computed_dtype,
+    stored_dtype,
     with_whole_rows,
 )
 from acctsne.runtime.threads import effective_threads, limited_libraries
@@ -116,8 +118,7 @@ def nearest_neighbors(
     """
     # Check arguments.
     _check_metric(metric)
-    if mode not in NEIGHBOR_MODES:
-        raise ValueError(f"mode must be one of {', '.join(NEIGHBOR_MODES)}; got {mode!r}")
+    check_choice("mode", mode, NEIGHBOR_MODES)
     threads = effective_threads(n_jobs)
     precomputed = is_precomputed(metric)
     data = check_rows(check_graph(X) if precomputed else X, "X", 2)
@@ -182,8 +183,8 @@ def query_neighbors(
     dtype = np.result_type(computed_dtype(data), computed_dtype(asked))
     if computed_dtype(data) != computed_dtype(asked):
         data, asked = data.astype(dtype, copy=False), asked.astype(dtype, copy=False)
-    form = euclidean_form(data, native, "reference")
-    query_form = euclidean_form(asked, native, "queries")
+    form = euclidean_form(data, native, "the fitted data")
+    query_form = euclidean_form(asked, native)
     settings = replace(settings, dtype=dtype)
     with progress_bar("queries", len(asked), "pt", settings.verbose) as move_to:
         found = exact_query(form.data, query_form.data, settings, move_to, frame)
@@ -214,7 +215,7 @@ def find_all_pairs(X: Any, settings: SearchSettings) -> Neighbors:
     The native search, where it serves the metric, is the fastest way to all distances.
     """
     if native_metric(settings.metric, settings.metric_params) is not None:
-        return find_neighbors(X, replace(settings, mode="exact"))
+        return find_neighbors(X, settings)
     X = computed(X)
     with limited_libraries(settings.threads):
         distances = all_distances(X, settings)
@@ -245,7 +246,7 @@ def _nearest_neighbors(
         with busy("neighbors", settings.verbose):
             indices, distances, mode, recall = library_neighbors(X, settings)
         distances = distances.astype(X.dtype, copy=False)
-        _log_recall(mode, recall)
+        log_recall(mode, recall)
         return NearestNeighborsResult(indices, distances, mode, recall), None
     form = euclidean_form(X, native)
     found = _search_natively(form.data, replace(settings, n_components=0))
@@ -264,21 +265,19 @@ def _is_exact(X: Any, mode: str) -> bool:
 def _search_natively(X: npt.NDArray[Any], settings: SearchSettings) -> Neighbors:
     with progress_bar("neighbors", len(X), "pt", settings.verbose) as move_to:
         found = search(X, settings, move_to)
-    _log_recall(found.mode, found.recall)
+    log_recall(found.mode, found.recall)
     return found
 
 
-def _log_recall(mode: str, recall: float) -> None:
+def log_recall(mode: str, recall: float) -> None:
+    """Tell how good an approximate search was."""
     if mode == "approximate":
         logger.info("approximate neighbours: estimated recall %.4f", recall)
 
 
 def _check_metric(metric: Any) -> None:
-    if not callable(metric) and metric not in {*VALID_METRICS, "precomputed"}:
-        raise ValueError(
-            f"metric must be 'precomputed', a callable, or one of {', '.join(VALID_METRICS)}; "
-            f"got {metric!r}"
-        )
+    if not callable(metric) and not is_precomputed(metric):
+        check_choice("metric", metric, VALID_METRICS, "'precomputed', a callable, or ")
 
 
 def check_n_neighbors(n_neighbors: Any, most: int, why: str) -> int:
@@ -292,21 +291,27 @@ def check_n_neighbors(n_neighbors: Any, most: int, why: str) -> int:
 def readable(X: Any, name: str = "X") -> Any:
     """Bring data in reach, sparse data as CSR; refuse numbers that reading would change."""
     X = check_sparse(in_reach(X, name), name)
+    if issparse(X):
+        check_n_columns(X.shape[1], name)
     check_representable(X, name)
     check_not_bfloat16(X, name)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
+        # Not left to scikit-learn's check, which would make double precision of it.
+        X = X.astype(stored_dtype(X.dtype))
     return X
 
 
 def check_rows(X: Any, name: str, least: int) -> Any:
     """Check rows of data, which stay where and as they are if they are of a stored type."""
     X = readable(X, name)
-    checked = check_array(
-        X,
-        accept_sparse="csr",
-        dtype=STORED_TYPES[:2] if issparse(X) else STORED_TYPES,
-        ensure_all_finite=False,
-        ensure_min_samples=least,
-        input_name=name,
-    )
+    with turned_into_numbers(X, name):
+        checked = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=STORED_TYPES[:2] if issparse(X) else STORED_TYPES,
+            ensure_all_finite=False,
+            ensure_min_samples=least,
+            input_name=name,
+        )
     check_finite(checked, name)
     return with_whole_rows(checked)

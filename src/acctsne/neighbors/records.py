@@ -1,6 +1,10 @@
 """What a neighbour search is told, and what it finds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import signature
+from numbers import Real
+from reprlib import repr as shortened  # matrices are not shown whole
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,8 @@ from acctsne.neighbors.frame import Frame
 # How neighbours can be searched.
 NEIGHBOR_MODES = ("auto", "exact", "approximate")
 
+# What to do about parameters that do not suit their metric.
+PARAMETERS_ADVICE = "give what the metric takes, and leave out all else"
 
 _FLOAT32: np.dtype[Any] = np.dtype(np.float32)
 
@@ -30,6 +36,45 @@ class SearchSettings:
     verbose: int = 0
     n_components: int = 0  # principal components wanted, if the search has them at hand
 
+    def __post_init__(self) -> None:
+        """Refuse parameters that no metric could be called with."""
+        params = self.metric_params
+        if params is None:
+            return
+        if not isinstance(params, dict):
+            raise TypeError(
+                "metric_params must be a dictionary with arguments of the metric by their names; "
+                f"got {shortened(params)}"
+            )
+        if not all(isinstance(name, str) for name in params):
+            raise ValueError(
+                "metric_params must hold arguments of the metric by their names; got "
+                f"{shortened(params)}"
+            )
+        if callable(self.metric):
+            self._check_call(self.metric, params)
+        elif self.metric == "minkowski" and not _is_power(params.get("p", 2)):
+            # scikit-learn takes some of these for numbers where it compares all pairs.
+            raise ValueError(f"{self.named_metric()}: p must be a number greater than 0")
+
+    def _check_call(self, metric: Callable[..., Any], params: dict[str, Any]) -> None:
+        """Refuse what a function does not take, before it is called: what it raises is its own."""
+        try:
+            arguments = signature(metric)
+        except (TypeError, ValueError):
+            return  # one that was compiled, and does not tell
+        try:
+            arguments.bind(None, None, **params)
+        except TypeError as error:
+            raise ValueError(f"{self.named_metric()}: {error}; {PARAMETERS_ADVICE}") from error
+
+    def named_metric(self) -> str:
+        """Begin a message about a metric that cannot be computed with its parameters."""
+        if not self.metric_params:
+            return f"metric={self.metric!r} cannot be computed without metric_params"
+        with_them = f"metric_params={shortened(self.metric_params)}"
+        return f"metric={self.metric!r} cannot be computed with {with_them}"
+
     @property
     def in_double(self) -> bool:
         """Whether distances are computed in double precision."""
@@ -38,6 +83,10 @@ class SearchSettings:
     def least_memory(self, n_samples: int) -> int:
         """Return the bytes of indices and distances, or of the probabilities in their place."""
         return n_samples * self.n_neighbors * (4 + self.dtype.itemsize)
+
+
+def _is_power(p: Any) -> bool:
+    return isinstance(p, Real) and float(p) > 0
 
 
 @dataclass

@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
-from acctsne.neighbors.euclidean import Progress
 from acctsne.neighbors.records import SearchSettings
+from acctsne.runtime.memory import room_for_columns
+from acctsne.runtime.progress import Progress
+from acctsne.runtime.rows import native_csr, summed_csr
 
 # Products of two values up to which "auto" is exact: minutes on two cores
 # (benchmarks/sparse_rows.py, docs/tuning.md).
@@ -19,15 +21,16 @@ LEAST, MOST = 1e-100, 1e100
 
 def exact_is_cheap(X: Any) -> bool:
     """Say whether all pairs of rows have so few columns in common that "auto" compares them all."""
-    in_column = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
-    return float(in_column @ in_column) / 2 <= EXACT_TERMS
+    with room_for_columns(X.shape[1]):
+        in_column = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
+        return float(in_column @ in_column) / 2 <= EXACT_TERMS
 
 
 def sparse_neighbors(
     X: Any, metric: str, settings: SearchSettings, progress: Progress = None
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Find the exact neighbours of every row of a CSR matrix; return indices and distances."""
-    rows = _SparseRows(X, metric, "X")
+    rows = _SearchedRows(X, metric, "X")
     indices, squared = _core.sparse_neighbors(
         rows.data, rows.form, settings.n_neighbors, settings.threads, progress
     )
@@ -39,21 +42,19 @@ def sparse_query(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Find the exact neighbours of each row of a CSR matrix among those of another."""
     dtype = np.result_type(X, queries)
-    rows = _SparseRows(X.astype(dtype, copy=False), metric, "reference")
-    asked = _SparseRows(queries.astype(dtype, copy=False), metric, "queries", rows.scale)
+    rows = _SearchedRows(X.astype(dtype, copy=False), metric, "the fitted data")
+    asked = _SearchedRows(queries.astype(dtype, copy=False), metric, "X", rows.scale)
     indices, squared = _core.sparse_query_neighbors(
         rows.data, asked.data, rows.form, settings.n_neighbors, settings.threads, progress
     )
     return indices, rows.distances(squared)
 
 
-class _SparseRows:
+class _SearchedRows:
     """A CSR matrix as the native search takes it, and what its distances stand for."""
 
     def __init__(self, X: Any, metric: str, name: str, scale: float | None = None) -> None:
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        X = summed_csr(X)
         self.metric = metric
         self.form = "euclidean" if metric == "sqeuclidean" else metric
         self.scale = 1.0
@@ -65,7 +66,7 @@ class _SparseRows:
             largest = float(np.abs(values).max(initial=0.0))
             if largest > MOST:
                 raise ValueError(
-                    f"a query has a value of size {largest / self.scale:g}; with this reference "
+                    f"a query has a value of size {largest / self.scale:g}; with the fitted data "
                     f"they must stay within {MOST / self.scale:g}"
                 )
         else:
@@ -73,12 +74,7 @@ class _SparseRows:
             if self.form == "correlation":
                 _refuse_constant_rows(X, name)
         self.dtype = X.dtype
-        self.data = _core.SparseData(
-            np.ascontiguousarray(X.indptr, dtype=np.int64),
-            np.ascontiguousarray(X.indices, dtype=np.int32),
-            np.ascontiguousarray(values, dtype=X.dtype),
-            X.shape[1],
-        )
+        self.data = native_csr(X, values)
 
     def distances(self, squared: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
         """Turn squared Euclidean distances into those of the metric, in the data's precision."""

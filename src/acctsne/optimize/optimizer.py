@@ -15,7 +15,7 @@ from acctsne.optimize.schedule import BLURRED, CHECK_EVERY, TANGLED, Phase, Star
 from acctsne.optimize.state import OptimizerState
 from acctsne.optimize.stopping import Watch
 from acctsne.runtime.communicator import Communicator
-from acctsne.runtime.progress import logger
+from acctsne.runtime.progress import Progress, logger
 
 Callback = Callable[[int, float, npt.NDArray[Any]], bool | None]
 
@@ -37,10 +37,21 @@ class Observers:
     keep: Callable[[], None] | None = None  # not called where the phase ends
     keep_every: int = CHECK_EVERY
     log: bool = False
-    progress: Callable[[int], None] | None = None  # of the iterations done so far, now and then
+    progress: Progress = None  # of the iterations done so far, now and then
 
 
 NOBODY = Observers()
+
+
+def _wants_to_stop(answer: Any) -> bool:
+    """Read what a callback returns."""
+    try:
+        return bool(answer)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"a callback returned {type(answer).__name__}, which is neither true nor false "
+            f"({error}); it must return True to end the fit, or nothing"
+        ) from error
 
 
 class Optimizer:
@@ -167,7 +178,10 @@ class Optimizer:
                 )
             if due(callback_every):
                 # Each one is called, whatever the others say, with a copy of its own.
-                answers = [one(iteration, kl, self.positions) for one in observers.callbacks]
+                answers = [
+                    _wants_to_stop(one(iteration, kl, self.positions))
+                    for one in observers.callbacks
+                ]
                 reason = "callback" if any(answers) else ""
             if watch and due(look_every):
                 reason = reason or watch.reason_to_end(iteration, kl, gradient_norm)

@@ -14,9 +14,7 @@ import io
 import json
 import math
 import re
-import sys
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,22 +24,12 @@ import numpy.typing as npt
 
 from acctsne.files.replacing import replacing
 from acctsne.pictures.colors import MISSING, SINGLE, categorical, hex_codes
-from acctsne.pictures.inputs import Categories, Quantized, entries
+from acctsne.pictures.hover import MAX_CATEGORIES, columns_of, fields_of, palette_of, texts_of
+from acctsne.pictures.inputs import LARGEST_NUMBER, Categories, Quantized
 from acctsne.pictures.maps import Maps
 from acctsne.runtime.optional import require
 
-__all__ = ["write"]
-
 Array = npt.NDArray[Any]
-
-# Each category is a layer of its own; so many stay fluent. The smallest beyond share one.
-MAX_CATEGORIES = 200
-
-# A column of so few different numbers is coloured as categories.
-MAX_NUMBERED_CATEGORIES = 12
-
-# Whole numbers below this are all told apart in double precision, and written without exponent.
-_LARGEST_WHOLE = 2**53
 
 # The page's program, in the order in which its parts need each other.
 _PROGRAM = ("data", "card", "search", "selection", "coloring", "flipping", "controls", "map")
@@ -129,12 +117,12 @@ def write(
     n_points = maps.n_points
     found = maps.labels(labels)
     codes, legend = _legend(found, n_points)
-    fields = _fields(hover, maps)
+    fields = fields_of(hover, maps)
     if found is not None and not legend["labelled"]:
         fields.insert(
             0, ("label", [found.names[code] if code >= 0 else "" for code in found.codes])
         )
-    columns, column_scripts = _columns(fields, n_points)
+    columns, places = columns_of(fields, n_points)
     thumbnails, sheets = _sheets(maps.images(images), n_points)
     quantized = Quantized.of(np.concatenate(maps.layouts))
     sizes = [len(layout) for layout in maps.layouts]
@@ -148,9 +136,9 @@ def write(
         "maps": maps.titles,
         "apart": maps.apart,
         "columns": columns,
-        "palette": _palette(columns),
+        "palette": palette_of(columns),
         "missing": MISSING,
-        "ids": None if maps.ids is None else _texts("ids", maps.ids, n_points),
+        "ids": None if maps.ids is None else texts_of("ids", maps.ids, n_points),
         "images": thumbnails,
         **legend,
     }
@@ -159,12 +147,12 @@ def write(
         **{f"positions{m}": _base64(own.T) for m, own in enumerate(steps)},
         **_rows(maps),
         "codes": _base64(codes.astype(np.uint16)),
-        **column_scripts,
+        **{name: _base64(each) for name, each in places.items()},
         **sheets,
     }
     page = fill(
         "map.html",
-        title=html.escape(title or "t-SNE map"),
+        title=html.escape("" if title is None else str(title)) or "t-SNE map",
         policy=_POLICY,
         style=resource("map.css"),
         data="\n".join(
@@ -232,120 +220,6 @@ def _rows(maps: Maps) -> dict[str, str]:
     return {f"rows{m}": _base64(rows.astype(np.uint32)) for m, rows in enumerate(maps.rows)}
 
 
-def _fields(hover: Any, maps: Maps) -> list[tuple[Any, Any]]:
-    """Names and columns of what to show about a point."""
-    if hover is None:
-        return []
-    if not maps.apart:
-        return _named_columns(hover)
-    parts = [dict(_named_columns(each)) for each in maps.each("hover", hover)]
-    fields = []
-    for name in dict.fromkeys(name for part in parts for name in part):
-        columns: list[list[Any] | None] = []
-        for m, part in enumerate(parts):
-            if name in part:
-                _texts(f"hover[{m}][{name!r}]", part[name], len(maps.rows[m]))
-                columns.append(entries(part[name]))
-            else:
-                columns.append(None)
-        for of, column in maps.column(columns, lambda a, b: _text(a) == _text(b)):
-            fields.append((name if of is None else f"{name}, {maps.titles[of]}", column))
-    return fields
-
-
-def _named_columns(hover: Any) -> list[tuple[Any, Any]]:
-    names = getattr(hover, "columns", None)
-    if names is None and not hasattr(hover, "keys"):
-        kind = type(hover).__name__
-        raise ValueError(f"hover must be a DataFrame or a mapping of names to columns; got {kind}")
-    by_place = getattr(hover, "iloc", None)
-    if names is None or by_place is None:
-        return [(name, hover[name]) for name in (hover.keys() if names is None else names)]
-    # Columns of pandas may share a name, by which none of them can be had.
-    columns: dict[Any, Any] = {}
-    for i, name in enumerate(names):
-        same = list(names[:i]).count(name)
-        columns[f"{name} ({same + 1})" if same else name] = by_place[:, i]
-    return list(columns.items())
-
-
-def _columns(
-    fields: list[tuple[Any, Any]], n_points: int
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Each column's kind and different texts, and, where not one a row, a script of places."""
-    columns: list[dict[str, Any]] = []
-    scripts = {}
-    for i, (name, column) in enumerate(fields):
-        texts = _texts(f"hover[{name!r}]", column, n_points)
-        different = sorted(set(texts))
-        kind = _kind(column, different)
-        if kind == "category" and _are_numbers(column):
-            different.sort(key=lambda text: float(text or "-inf"))
-        if len(different) < n_points / 2:
-            place = {text: k for k, text in enumerate(different)}
-            places = np.fromiter(map(place.__getitem__, texts), np.uint32, n_points)
-            scripts[f"column{i}"] = _base64(places)
-            texts = different
-        columns.append({"name": str(name), "texts": texts, "kind": kind})
-    return columns, scripts
-
-
-def _kind(column: Any, different: list[str]) -> str:
-    """Tell how a column can be coloured: as numbers, as categories, or, being text, not at all."""
-    n_names = len(different) - ("" in different)
-    if _are_numbers(column):
-        return "number" if n_names > MAX_NUMBERED_CATEGORIES else "category"
-    return "category" if 0 < n_names <= MAX_CATEGORIES else "text"
-
-
-def _are_numbers(column: Any) -> bool:
-    present = [entry for entry in entries(column) if _text(entry) != ""]
-    return bool(present) and all(
-        isinstance(entry, int | float | np.number)
-        and not isinstance(entry, bool)
-        and math.isfinite(entry)
-        for entry in present
-    )
-
-
-def _palette(columns: list[dict[str, Any]]) -> list[str]:
-    """Colours for the column with the most categories."""
-    most = max((len(each["texts"]) for each in columns if each["kind"] == "category"), default=0)
-    return hex_codes(categorical(min(most, MAX_CATEGORIES + 1)))
-
-
-def _texts(name: str, column: Any, n_points: int) -> list[str]:
-    texts = [_text(entry) for entry in entries(column)]
-    if len(texts) != n_points:
-        raise ValueError(
-            f"{name} must have one entry for each of the {n_points} points; got {len(texts)}"
-        )
-    return texts
-
-
-def _text(entry: Any) -> str:
-    """Write an entry so that it can be read back: it may be an id, or be taken as csv."""
-    if _is_missing(entry):
-        return ""
-    if isinstance(entry, float | np.floating):
-        whole = abs(float(entry)) < _LARGEST_WHOLE and entry == int(entry)
-        # Of a float itself, as NumPy's says its type, too.
-        shortest = repr(float(entry)) if isinstance(entry, float) else str(entry)
-        return str(int(entry)) if whole else shortest
-    if isinstance(entry, datetime):
-        return entry.isoformat(sep=" ").removesuffix(" 00:00:00")
-    return str(entry)
-
-
-def _is_missing(entry: Any) -> bool:
-    if entry is None or entry is getattr(sys.modules.get("pandas"), "NA", None):
-        return True
-    if isinstance(entry, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(entry))
-    # NaN, and pandas' NaT.
-    return isinstance(entry, float | np.floating | datetime | timedelta) and entry != entry
-
-
 def _sheets(images: Any, n_points: int) -> tuple[dict[str, int] | None, dict[str, str]]:
     """Tile thumbnails into sheets; where to find them, and a script for each sheet."""
     if images is None:
@@ -390,5 +264,7 @@ def _pixels(images: Array, n_points: int) -> Array:
     if images.dtype.kind not in "biuf" or not np.isfinite(images).all():
         raise ValueError(f"images must hold finite numbers; got {images.dtype}")
     low, high = float(images.min()), float(images.max())
+    if max(-low, high) > LARGEST_NUMBER:
+        raise ValueError(f"images has numbers beyond {LARGEST_NUMBER:g}; scale them")
     scaled: Array = (images.astype(np.float32) - low) * (255 / ((high - low) or 1.0))
     return np.rint(scaled).astype(np.uint8)

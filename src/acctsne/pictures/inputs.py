@@ -1,5 +1,6 @@
 """What every picture begins with: checked points, and categories from any kind of labels."""
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy.typing as npt
 from acctsne.runtime.labels import label_array, missing_labels
 
 Array = npt.NDArray[Any]
+
+# Differences of larger ones overflow in single precision.
+LARGEST_NUMBER = 1e37
 
 # More different fractional numbers than this are measurements, not categories.
 _MAX_FRACTIONAL_LABELS = 100
@@ -53,13 +57,15 @@ class Quantized:
 
 def check_points(Y: Any) -> Array:
     """Give Y as a finite float array of two or three columns."""
+    if np.ma.is_masked(Y):
+        raise ValueError("Y has masked values, and every point needs a place; leave out their rows")
     try:
         points = np.asarray(Y)
         if points.dtype.kind == "c":
             raise ValueError(f"got {points.dtype}")
         if points.dtype != np.float32:
             points = points.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"Y must be an array of real numbers: {error}") from None
     if points.ndim != 2 or points.shape[1] not in (2, 3):
         advice = ""
@@ -76,14 +82,23 @@ def check_points(Y: Any) -> Array:
             f"Y has NaN or infinity in {bad.sum()} of {len(points)} rows, the first is row "
             f"{np.argmax(bad)}; leave these rows out"
         )
+    largest = float(np.abs(points).max())
+    if largest > LARGEST_NUMBER:
+        raise ValueError(
+            f"Y has a coordinate of size {largest:g}; maps within {LARGEST_NUMBER:g} can be "
+            "drawn, so scale it"
+        )
     return points
 
 
 def check_values(values: Any, n_points: int) -> npt.NDArray[np.float64]:
     """Give one number per point; NaN where there is none."""
     try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        numbers = np.asarray(values)
+        if numbers.dtype.kind == "c":
+            raise ValueError(f"got {numbers.dtype}")
+        numbers = numbers.astype(np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"values must be numbers ({error}); pass categories as labels=") from None
     _check_length("values", numbers, n_points)
     if np.isinf(numbers).any():
@@ -156,6 +171,21 @@ def categories(labels: Any, n_points: int) -> Categories:
     codes = np.full(n_points, -1, dtype=np.int32)
     codes[present] = np.fromiter(map(index.__getitem__, listed), np.int32, len(listed))
     return Categories([_name(label) for label in ordered], codes)
+
+
+def drawable(text: Any) -> str:
+    """Give text as fonts and SVG files can hold it.
+
+    Control characters and lone surrogates, which they cannot, are replaced.
+    """
+    return "".join(
+        character
+        if character == "\n" or unicodedata.category(character) not in ("Cc", "Cs")
+        else " "
+        if character.isspace()
+        else "\N{REPLACEMENT CHARACTER}"
+        for character in str(text)
+    )
 
 
 def _name(label: Any) -> str:

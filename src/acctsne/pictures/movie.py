@@ -19,14 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import gaussian_filter1d
 
-from acctsne.files.replacing import replacing
+from acctsne.files.replacing import replacing, suffix_of
 from acctsne.pictures.html import fill
 from acctsne.pictures.inputs import Categories, Quantized, categories, check_points
 from acctsne.pictures.maps import Maps
 from acctsne.pictures.plot import MAX_NAMES, marker, scatter
+from acctsne.runtime.interrupts import lost_interrupts
 from acctsne.runtime.optional import require
-
-__all__ = ["Recorder", "write"]
 
 Array = npt.NDArray[Any]
 
@@ -62,10 +61,9 @@ class Recorder:
     --------
     >>> import os, tempfile
     >>> from sklearn.datasets import load_digits
-    >>> from acctsne import TSNE
-    >>> from acctsne.pictures.movie import Recorder
+    >>> from acctsne import TSNE, movie
     >>> X, y = load_digits(return_X_y=True)
-    >>> recorder = Recorder(every=20)
+    >>> recorder = movie.Recorder(every=20)
     >>> tsne = TSNE(callback=recorder, callback_every=20).fit(X)
     >>> len(recorder) == (tsne.n_iter_ + 1) // 20
     True
@@ -108,9 +106,12 @@ class Recorder:
                 "no frame was collected: pass the recorder as callback, with "
                 f"callback_every={self.every} or a divisor of it"
             )
-        film = _Film(_Growth(self._frames, labels), title)
-        with replacing(Path(path)) as beside:
-            save(beside, film)
+        shapes = {frame.positions.steps.shape for frame in self._frames}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"the recorder has frames of maps of shapes {sorted(shapes)}; use one for each fit"
+            )
+        _write_film(_Film(_Growth(self._frames, labels), title), save, path)
 
 
 def write(
@@ -148,8 +149,7 @@ def write(
     --------
     >>> import os, tempfile
     >>> from sklearn.datasets import load_digits
-    >>> from acctsne import AlignedTSNE
-    >>> from acctsne.pictures import movie
+    >>> from acctsne import AlignedTSNE, movie
     >>> X, y = load_digits(return_X_y=True)
     >>> rows = [list(range(200)), list(range(100, 300))]
     >>> maps = AlignedTSNE().fit_transform([X[each] for each in rows], ids=rows)
@@ -162,9 +162,7 @@ def write(
     maps = Maps.of(Y, ids, titles)
     if len(maps) < 2:
         raise ValueError("a movie goes from map to map: Y must be a list of two maps or more")
-    film = _Film(_Flips(maps, maps.labels(labels)), title)
-    with replacing(Path(path)) as beside:
-        save(beside, film)
+    _write_film(_Film(_Flips(maps, maps.labels(labels)), title), save, path)
 
 
 def camera(radii: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -289,6 +287,7 @@ class _Film:
     def __init__(self, script: _Script, title: str | None) -> None:
         self.script = script
         self.title = title
+        self.before_a_frame: Callable[[], None] = lambda: None
         last = script.scene(len(script) - 1)
 
         figure = require("matplotlib.figure", "plot").Figure(figsize=(_INCHES, _INCHES), dpi=_DPI)
@@ -313,6 +312,7 @@ class _Film:
 
     def image(self, number: int) -> Array:
         """Red, green and blue of one frame."""
+        self.before_a_frame()
         self._draw(self.script.scene(number))
         self.canvas.draw()
         return np.array(self.canvas.buffer_rgba())[..., :3]
@@ -345,11 +345,15 @@ def _with_palette(pixels: Array) -> Any:
 
 
 def _writer(path: str | Path) -> Callable[[Path, _Film], None]:
-    writers = {".gif": _write_gif, ".mp4": _write_mp4, ".html": _write_html}
-    suffix = Path(path).suffix.lower()
-    if suffix not in writers:
+    if suffix_of(path) not in WRITERS:
         raise ValueError(f"a movie is written as .gif, .mp4 or .html; got {str(path)!r}")
-    return writers[suffix]
+    return WRITERS[suffix_of(path)]
+
+
+def _write_film(film: _Film, save: Callable[[Path, _Film], None], path: str | Path) -> None:
+    with lost_interrupts() as film.before_a_frame, replacing(Path(path)) as beside:
+        save(beside, film)
+        film.before_a_frame()
 
 
 def _milliseconds(film: _Film) -> list[int]:
@@ -399,8 +403,12 @@ def _write_html(path: Path, film: _Film) -> None:
         frames.append(base64.b64encode(written.getvalue()).decode())
     page = fill(
         "movie.html",
-        title=escape(film.title or "t-SNE"),
+        title=escape("" if film.title is None else str(film.title)) or "t-SNE",
         frames=json.dumps(frames),
         milliseconds=json.dumps(_milliseconds(film)),
     )
     path.write_text(page, encoding="utf-8", errors="replace")
+
+
+# Formats of movies.
+WRITERS = {".gif": _write_gif, ".mp4": _write_mp4, ".html": _write_html}

@@ -6,19 +6,21 @@
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from acctsne.files.replacing import replacing
-from acctsne.pictures.colors import MISSING, SINGLE, categorical, from_hex
-from acctsne.pictures.inputs import Categories, categories, check_points, check_values
+from acctsne.files.replacing import replacing, suffix_of
+from acctsne.pictures.colors import MISSING, from_hex
+from acctsne.pictures.inputs import Categories, check_points, check_values, drawable
 from acctsne.pictures.label_places import island_medians, spread
 from acctsne.pictures.maps import Maps
+from acctsne.pictures.paint import Paint
 from acctsne.pictures.shading import pixel_of, shade
+from acctsne.runtime.interrupts import lost_interrupts
 from acctsne.runtime.optional import require
 from acctsne.runtime.progress import in_notebook
 
@@ -26,9 +28,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LivePlot", "save", "scatter"]
-
 Array = npt.NDArray[Any]
+
+# Formats of pictures.
+SUFFIXES = (".png", ".pdf", ".svg")
 
 # Above this many points a map is counted on a grid: markers would hide one another.
 SHADE_ABOVE = 1_000_000
@@ -45,6 +48,7 @@ _DPI = 200  # of written pictures, and of points inside vector formats
 _MARGIN = 0.03  # of the map's extent, around it
 _LONGEST_NAME = 32
 _LEAST_SIZE, _LARGEST_SIZE = 0.15, 14.0  # of a marker, in square points
+_LARGEST_MARKER = 1e6  # that is drawn if asked for: wider than a picture
 
 
 def scatter(
@@ -110,13 +114,14 @@ def scatter(
     ['a', 'b']
     """
     points = check_points(Y)
-    paint = _paint(len(points), labels, values, colors, cmap)
+    _check_markers(size, alpha, len(points))
+    paint = Paint.of(len(points), labels, values, colors, cmap)
     own = ax is None
     ax = _new_axes(points.shape[1]) if ax is None else _check_axes(ax, points.shape[1])
     names, legend = _what_to_write(paint, names, legend)
     _draw_points(ax, points, paint, size, alpha, _frame(points))
     if title is not None:
-        ax.set_title(title, parse_math=False)
+        ax.set_title(drawable(title), parse_math=False)
     if legend:
         _add_key([ax], paint, own)
     if names:
@@ -166,18 +171,21 @@ def save(
     ['map.png']
     """
     path = Path(path)
-    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+    if suffix_of(path) not in SUFFIXES:
         raise ValueError(f"a picture is written as .png, .pdf or .svg; got {str(path)!r}")
     if "ax" in options:
         raise TypeError("save draws into a figure of its own; to draw into axes, use scatter")
     maps = Maps.of(Y, ids, titles)
-    if len(maps) == 1:
-        figure = _draw(maps.layouts[0], labels, values, title=title, **options)
-    else:
-        figure = _draw_several(maps, labels, values, title, Look(**options))
-    # Tight: a legend stands outside the axes and is to widen the picture, not to squeeze the map.
-    with replacing(path) as beside:
-        figure.savefig(beside, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
+    with lost_interrupts() as raise_if_lost:
+        if len(maps) == 1:
+            figure = _draw(maps.layouts[0], labels, values, title=title, **options)
+        else:
+            figure = _draw_several(maps, labels, values, title, Look(**options))
+        # Tight: a legend stands outside the axes and is to widen the picture, not to squeeze the
+        # map.
+        with replacing(path) as beside:
+            figure.savefig(beside, dpi=_DPI, bbox_inches="tight", pad_inches=0.1)
+            raise_if_lost()
 
 
 def _draw(Y: npt.ArrayLike, labels: Any, values: Any, **options: Any) -> "Figure":
@@ -210,7 +218,7 @@ def _draw_several(maps: Maps, labels: Any, values: Any, title: str | None, look:
     found = maps.labels(labels)
     if found is not None:
         found = Categories(found.names, found.codes[rows])
-    paint = _paint(len(rows), found, values, look.colors, look.cmap)
+    paint = Paint.of(len(rows), found, values, look.colors, look.cmap)
     names, legend = _what_to_write(paint, look.names, look.legend)
     across = min(len(maps), _MAX_ACROSS)
     down = math.ceil(len(maps) / across)
@@ -230,14 +238,14 @@ def _draw_several(maps: Maps, labels: Any, values: Any, title: str | None, look:
         ax = figure.add_axes(place, projection="3d" if points.shape[1] == 3 else None)
         part = paint.part(slice(ends[m], ends[m + 1]))
         _draw_points(ax, points, part, look.size, look.alpha, frame)
-        ax.set_title(maps.titles[m], parse_math=False)
+        ax.set_title(drawable(maps.titles[m]), parse_math=False)
         if names:
             _write_names(ax, points, part)
         axes.append(ax)
     if legend:
         _add_key(axes, paint, grow=False)
     if title is not None:
-        figure.suptitle(title, y=1 + 0.02 / down, va="bottom", parse_math=False)
+        figure.suptitle(drawable(title), y=1 + 0.02 / down, va="bottom", parse_math=False)
     return figure
 
 
@@ -304,70 +312,19 @@ def _has_window() -> bool:
     return matplotlib.get_backend().lower() in interactive
 
 
-@dataclass(frozen=True)
-class _Paint:
-    """How points are coloured: each has a row of a table of colours, or -1 for none."""
-
-    rows: Array
-    table: Array
-    categories: Categories | None = None
-    scale: Any = None  # matplotlib's ScalarMappable, for a colour bar
-    extend: str = "neither"  # at which ends of the scale values are cut off
-
-    def part(self, points: slice) -> "_Paint":
-        """How some of the points are coloured, with only the categories that they have."""
-        rows = self.rows[points]
-        if self.categories is None:
-            return replace(self, rows=rows)
-        used, codes = np.unique(rows[rows >= 0], return_inverse=True)
-        own = np.full(len(rows), -1, dtype=np.int32)
-        own[rows >= 0] = codes
-        named = Categories([self.categories.names[code] for code in used], own)
-        return replace(self, rows=own, table=self.table[used], categories=named)
-
-
-def _paint(n_points: int, labels: Any, values: Any, colors: Any, cmap: str) -> _Paint:
-    if labels is not None and values is not None:
-        raise ValueError("points are coloured either by labels or by values; got both")
-    if labels is not None:
-        found = labels if isinstance(labels, Categories) else categories(labels, n_points)
-        return _Paint(found.codes, _category_colors(found.names, colors), found)
-    if values is not None:
-        return _paint_values(check_values(values, n_points), cmap)
-    return _Paint(np.zeros(n_points, dtype=np.int32), from_hex(SINGLE)[None])
-
-
-def _category_colors(names: list[str], colors: Any) -> Array:
-    if colors is None:
-        return categorical(len(names))
-    to_rgb = require("matplotlib.colors", "plot").to_rgb
-    if isinstance(colors, Mapping):
-        lacking = [name for name in names if name not in colors]
-        if lacking:
-            raise ValueError(f"colors has none for {lacking[0]!r}; give one for every category")
-        colors = [colors[name] for name in names]
-    if len(colors) < len(names):
-        raise ValueError(f"colors has {len(colors)} for {len(names)} categories")
-    return np.array([to_rgb(color) for color in colors[: len(names)]]).reshape(-1, 3)
-
-
-def _paint_values(numbers: Array, cmap: str) -> _Paint:
-    present = numbers[~np.isnan(numbers)]
-    if len(present) == 0:
-        raise ValueError("values are all missing")
-    low, high = np.percentile(present, [0.5, 99.5])
-    if low == high:
-        low, high = present.min(), present.max()
-    cut = (bool(present.min() < low), bool(present.max() > high))
-    matplotlib = require("matplotlib", "plot")
-    norm = require("matplotlib.colors", "plot").Normalize(low, high)
-    scale = require("matplotlib.cm", "plot").ScalarMappable(norm, matplotlib.colormaps[cmap])
-    table = scale.cmap(np.linspace(0, 1, 256))[:, :3]
-    position = np.nan_to_num((numbers - low) / ((high - low) or 1.0))
-    rows = np.rint(255 * np.clip(position, 0, 1)).astype(np.int32)
-    rows[np.isnan(numbers)] = -1
-    extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get(cut, "neither")
-    return _Paint(rows, table, scale=scale, extend=extend)
+def _check_markers(size: Any, alpha: Any, n_points: int) -> None:
+    """Refuse sizes and opacities that matplotlib stumbles over, or never comes to an end with."""
+    limits = {"size": (size, _LARGEST_MARKER), "alpha": (alpha, 1.0)}
+    for name, (given, most) in limits.items():
+        if given is None:
+            continue
+        array = np.asarray(given)
+        numbers = array.dtype.kind in "iuf" and bool(((array >= 0) & (array <= most)).all())
+        if not numbers or array.shape not in ((), (1,), (n_points,)):
+            raise ValueError(
+                f"{name} must be a number from 0 to {most:g}, or one for each of the {n_points} "
+                f"points; got {given!r}"
+            )
 
 
 def _new_axes(n_columns: int) -> "Axes":
@@ -378,14 +335,16 @@ def _new_axes(n_columns: int) -> "Axes":
     return ax
 
 
-def _check_axes(ax: "Axes", n_columns: int) -> "Axes":
+def _check_axes(ax: Any, n_columns: int) -> Any:
+    if not isinstance(ax, require("matplotlib.axes", "plot").Axes):
+        raise TypeError(f"ax must be axes of matplotlib, or None; got {type(ax).__name__}")
     if (ax.name == "3d") != (n_columns == 3):
         needed = 'projection="3d"' if n_columns == 3 else "no projection"
         raise ValueError(f"a map of {n_columns} columns needs axes with {needed}; got {ax.name!r}")
     return ax
 
 
-def _what_to_write(paint: _Paint, names: bool | None, legend: bool | None) -> tuple[bool, bool]:
+def _what_to_write(paint: Paint, names: bool | None, legend: bool | None) -> tuple[bool, bool]:
     """Whether there are names on the map, and whether there is a legend or a colour bar."""
     n_categories = 0 if paint.categories is None else len(paint.categories.names)
     if names is None:
@@ -424,7 +383,7 @@ def _set_frame(ax: "Axes", low: Array, high: Array) -> None:
 def _draw_points(
     ax: Any,
     points: Array,
-    paint: _Paint,
+    paint: Paint,
     size: float | None,
     alpha: float | Array | None,
     frame: tuple[Array, Array],
@@ -479,11 +438,11 @@ def marker(ax: "Axes", points: Array) -> tuple[float, float]:
 
 
 def _short(name: str) -> str:
-    name = " ".join(name.split())
+    name = drawable(" ".join(name.split()))
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
-def _write_names(ax: Any, points: Array, paint: _Paint) -> None:
+def _write_names(ax: Any, points: Array, paint: Paint) -> None:
     found = paint.categories
     if found is None or not found.names:
         return
@@ -514,7 +473,7 @@ def _write_names(ax: Any, points: Array, paint: _Paint) -> None:
         text.set_position(tuple(place))
 
 
-def _add_key(axes: "list[Axes]", paint: _Paint, grow: bool) -> None:
+def _add_key(axes: "list[Axes]", paint: Paint, grow: bool) -> None:
     """Add what tells the colours: a bar for numbers, or a legend, beside the last of the axes."""
     if paint.scale is not None:
         _add_color_bar(axes, paint)
@@ -563,7 +522,7 @@ def _add_legend(ax: "Axes", found: Categories, table: Array, grow: bool) -> None
         ax.set_position((place.x0 * shrink, place.y0, place.width * shrink, place.height))
 
 
-def _add_color_bar(axes: "list[Axes]", paint: _Paint) -> None:
+def _add_color_bar(axes: "list[Axes]", paint: Paint) -> None:
     bar = axes[0].figure.colorbar(
         paint.scale, ax=axes, extend=paint.extend, extendfrac=0.03, shrink=0.5, aspect=25, pad=0.01
     )

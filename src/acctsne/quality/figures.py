@@ -18,6 +18,7 @@ from acctsne.neighbors.metrics import NATIVE_METRICS
 from acctsne.neighbors.nearest import check_n_neighbors, check_rows, find_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.runtime.checks import check_integer, check_layout_dtype, check_sparse
+from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.labels import label_array, missing_labels
 from acctsne.runtime.threads import effective_threads
 
@@ -326,9 +327,9 @@ def _exact_affinities(
 
 def _given_affinities(P: Any) -> csr_matrix:
     """Check affinities whose logarithms are to be taken; they need not be those of t-SNE."""
-    checked = check_array(
-        check_sparse(P, "P"), accept_sparse="csr", dtype=np.float64, input_name="P"
-    )
+    P = check_sparse(P, "P")
+    with turned_into_numbers(P, "P"):
+        checked = check_array(P, accept_sparse="csr", dtype=np.float64, input_name="P")
     matrix = csr_matrix(checked)
     check_not_negative(matrix.data, "P")
     return matrix
@@ -346,9 +347,10 @@ def check_data(X: Any) -> Any:
 
 def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Check the points of a map."""
-    checked: npt.NDArray[np.float64] = check_array(
-        Y, dtype=np.float64, order="C", ensure_min_samples=2, input_name="Y"
-    )
+    with turned_into_numbers(Y, "Y"):
+        checked: npt.NDArray[np.float64] = check_array(
+            Y, dtype=np.float64, order="C", ensure_min_samples=2, input_name="Y"
+        )
     largest = np.abs(checked).max()
     if largest > LARGEST_COORDINATE:
         raise ValueError(

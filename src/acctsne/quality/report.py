@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from acctsne.quality.figures import (
 )
 from acctsne.quality.sparse_ranks import SparseRows, nearby_order
 from acctsne.runtime.checks import check_integer
-from acctsne.runtime.progress import busy, progress_bar, shown_log
+from acctsne.runtime.progress import Progress, busy, progress_bar, shown_log
 from acctsne.runtime.threads import effective_threads
 
 # Pairs of points up to which Z is summed exactly; beyond, from as many pairs of a sample of rows.
@@ -223,27 +223,27 @@ def report(
     True
     """
     wanted = ReportSettings(n_neighbors, perplexity, metric, dof, n_references, random_state)
-    asked = check_question(X, Y, wanted)
-    X, Y, sizes, random = asked.X, asked.Y, asked.sizes, asked.random
+    checked = check_inputs(X, Y, wanted)
+    X, Y, sizes, random = checked.X, checked.Y, checked.sizes, checked.random
     threads = effective_threads(n_jobs)
     double = np.dtype(np.float64)
     settings = SearchSettings(
-        asked.n_known, metric, mode="exact", dtype=double, threads=threads, verbose=verbose
+        checked.n_known, metric, mode="exact", dtype=double, threads=threads, verbose=verbose
     )
     with shown_log(verbose):
         in_data = find_neighbors(X, settings)
         with progress_bar("neighbors in the map", len(Y), "pt", verbose) as move_to:
             in_map = exact_neighbors(Y, replace(settings, n_neighbors=max(sizes)), move_to)
-        ranks = _Ranks(sizes, asked.references, threads)
-        rows, equidistant = _rows_to_rank(asked, NATIVE_METRICS[metric])
+        ranks = _Ranks(sizes, checked.references, threads)
+        rows, equidistant = _rows_to_rank(checked, NATIVE_METRICS[metric])
         with progress_bar("ranks in the data", len(Y), "pt", verbose) as move_to:
             trust = ranks.judge(rows, in_data, in_map, equidistant, move_to)
         with progress_bar("ranks in the map", len(Y), "pt", verbose) as move_to:
             continuity = ranks.judge(Y, in_map, in_data, progress=move_to)
         stretch = _stretch(in_data, Y, min(sizes))
         with busy("shares of the KL divergence", verbose):
-            P = _affinities(in_data, asked.similarity, threads)
-            kl, kl_error = _shares(P, Y, asked.kernel, random, threads)
+            P = _affinities(in_data, checked.similarity, threads)
+            kl, kl_error = _shares(P, Y, checked.kernel, random, threads)
     return Report(
         sizes,
         trust.kept,
@@ -277,7 +277,7 @@ class ReportSettings:
 
 
 @dataclass(frozen=True)
-class Question:
+class Inputs:
     """What a report is to be made of, checked."""
 
     X: Any  # a dense array, or a CSR matrix
@@ -290,7 +290,7 @@ class Question:
     random: np.random.Generator
 
 
-def check_question(X: Any, Y: npt.ArrayLike, settings: ReportSettings) -> Question:
+def check_inputs(X: Any, Y: npt.ArrayLike, settings: ReportSettings) -> Inputs:
     """Check what `report` takes, which is done before anything long."""
     Y = check_embedding(Y)
     check_metric(settings.metric)
@@ -303,16 +303,16 @@ def check_question(X: Any, Y: npt.ArrayLike, settings: ReportSettings) -> Questi
     random = np.random.default_rng(settings.random_state)
     n_known = max(*sizes, min(n_samples - 1, similarity.usual_neighbors))
     references = _check_references(settings.n_references, n_samples, n_known, random)
-    return Question(X, Y, sizes, similarity, kernel, n_known, references, random)
+    return Inputs(X, Y, sizes, similarity, kernel, n_known, references, random)
 
 
-def _rows_to_rank(asked: Question, metric: str) -> tuple[Any, npt.NDArray[np.intp]]:
+def _rows_to_rank(checked: Inputs, metric: str) -> tuple[Any, npt.NDArray[np.intp]]:
     """Return rows whose Euclidean ranks are the metric's, and which are as far from all others."""
-    if issparse(asked.X):
-        rows = SparseRows(asked.X, metric, nearby_order(asked.Y))
+    if issparse(checked.X):
+        rows = SparseRows(checked.X, metric, nearby_order(checked.Y))
         return rows, rows.zero_rows
-    form = euclidean_form(asked.X, metric)
-    exact = len(asked.references) == len(asked.X)
+    form = euclidean_form(checked.X, metric)
+    exact = len(checked.references) == len(checked.X)
     dense = form.data.astype(np.float64, order="C", copy=False) if exact else form.data
     return dense, form.zero_rows
 
@@ -341,7 +341,7 @@ class _Ranks:
         nearest: Neighbors,
         elsewhere: Neighbors,
         equidistant: npt.NDArray[np.intp] = NO_ROWS,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress = None,
     ) -> _Judgement:
         """Compute which neighbours are kept, the score by ranks, its errors, and that of means.
 

@@ -6,13 +6,14 @@ whatever the other rows of the call are, so that a distance is the same number w
 computed, and rows that are the same are as far from any other.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from acctsne.neighbors.metrics import CENTERS_ROWS
 from acctsne.neighbors.sparse import scale_of
+from acctsne.runtime.progress import Progress
 
 # Points whose distances are computed together, and asked points of all of these: with points that
 # are near each other in the map, many are asked for by several.
@@ -41,7 +42,7 @@ class SparseRows:
         # By the largest value first: squares can then neither overflow nor all vanish.
         X = _scaled(X, np.asarray(abs(X).max(axis=1).todense()).ravel())
         squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-        if metric == "correlation":
+        if CENTERS_ROWS[metric]:
             means = np.asarray(X.mean(axis=1)).ravel()
             lengths = np.sqrt(squares - X.shape[1] * means**2)
             self._means = means / lengths * np.sqrt(X.shape[1])
@@ -70,7 +71,7 @@ class SparseRows:
         asked: npt.NDArray[np.int32],
         sizes: npt.NDArray[np.int64],
         references: npt.NDArray[np.int32],
-        progress: Callable[[int], None] | None = None,
+        progress: Progress = None,
     ) -> Penalties:
         """Count what `_core.rank_penalties` counts."""
         n = self.shape[0]

@@ -1,1 +1,1 @@
-"""What every stage uses: threads, log and progress, optional packages, the native build."""
+"""What every stage uses: threads, memory, log and progress, checks, optional packages."""

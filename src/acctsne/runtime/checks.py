@@ -1,7 +1,8 @@
 """Checks that several stages share."""
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -21,6 +22,11 @@ from scipy.sparse import (
 # Point ids are 32-bit, and a tree has up to two nodes a point.
 MAX_SAMPLES = 2**30
 
+# Columns of sparse matrices are signed 32-bit numbers.
+MAX_COLUMNS = 2**31 - 1
+
+LARGEST_FLOAT = sys.float_info.max
+
 
 def check_n_samples(n_samples: int, name: str = "X") -> None:
     """Refuse more samples than ids can tell apart."""
@@ -28,10 +34,37 @@ def check_n_samples(n_samples: int, name: str = "X") -> None:
         raise ValueError(f"{name} has {n_samples} samples; at most {MAX_SAMPLES} are supported")
 
 
+def check_n_columns(n_columns: int, name: str) -> None:
+    """Refuse more columns of a sparse matrix than can be told apart."""
+    if n_columns > MAX_COLUMNS:
+        raise ValueError(
+            f"{name} has {n_columns} columns; at most {MAX_COLUMNS} are supported. Leave out those "
+            "without values"
+        )
+
+
 def check_integer(name: str, value: Any) -> None:
     """Refuse what is no whole number."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer; got {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Collection[str], others: str = "") -> None:
+    """Refuse what is none of some words; `others` says what else was possible."""
+    # Of other types, some do not compare with words at all.
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be {others}one of {', '.join(choices)}; got {value!r}")
+
+
+def check_parameter_sizes(parameters: Mapping[str, Any]) -> None:
+    """Refuse whole numbers, alone or in a pair, that are too large to be computed with."""
+    for name, given in parameters.items():
+        for value in given if isinstance(given, list | tuple) else (given,):
+            if isinstance(value, int) and abs(value) > LARGEST_FLOAT:
+                raise ValueError(
+                    f"{name} is an integer beyond {LARGEST_FLOAT:.1e}, the largest float64; give a "
+                    "smaller one"
+                )
 
 
 def check_sparse(X: Any, name: str = "X") -> Any:
@@ -165,7 +198,13 @@ def _signed(part: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.signedinteger[
 
 
 def check_unique(ids: Sequence[Any], name: str) -> None:
-    """Refuse an id that stands for several points of one map."""
+    """Refuse an id that stands for several points of one map, or that no other can be equal to."""
+    for row, one in enumerate(ids):
+        if not isinstance(one, Hashable):
+            raise TypeError(
+                f"{name} has {one!r:.100} for row {row}, which is no id: of a {type(one).__name__} "
+                "it is not certain what it equals. Use numbers or text"
+            )
     for twice, times in Counter(ids).most_common(1):
         if times > 1:
             raise ValueError(f"{name} has {twice!r} {times} times; an id names one point")
@@ -175,7 +214,7 @@ def check_layout_dtype(dtype: Any) -> np.dtype[Any]:
     """Return float32 or float64, whichever `dtype` names."""
     try:
         checked: np.dtype[Any] = np.dtype(dtype)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"dtype must be numpy.float32 or numpy.float64; got {dtype!r}") from error
     if checked not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be numpy.float32 or numpy.float64; got {dtype!r}")

@@ -7,7 +7,7 @@ the limits themselves, not against what happens to be free at the moment.
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -16,6 +16,7 @@ if sys.platform != "win32":
 # Less is not worth looking for limits.
 SMALL = 2**26
 
+NEEDS = "needs at least"
 ADVICE = "Fewer samples, fewer neighbours (a smaller perplexity) or float32 need less"
 
 # Addresses that a thread takes, whether it uses them or not: its stack, and where glibc gives it
@@ -34,15 +35,23 @@ def room_for(needed: int, what: str, advice: str = ADVICE) -> Iterator[None]:
         for limit, left in _left():
             if needed > left:
                 raise MemoryError(
-                    f"{what} needs at least {_size(needed)} of memory, and {limit} leaves "
+                    f"{what} {NEEDS} {_size(needed)} of memory, and {limit} leaves "
                     f"{_size(left)}. {advice}"
                 )
     try:
         yield
     except MemoryError as error:
+        if NEEDS in str(error):
+            raise  # of a part, which says more
         raise MemoryError(
-            f"{what} needs at least {_size(needed)} of memory, and it ran out. {advice}"
+            f"{what} {NEEDS} {_size(needed)} of memory, and it ran out. {advice}"
         ) from error
+
+
+def room_for_columns(n_columns: int) -> AbstractContextManager[None]:
+    """Raise MemoryError if sparse data has too many columns to keep two numbers for each."""
+    advice = "Leave out columns without values"
+    return room_for(16 * n_columns, f"A sparse matrix of {n_columns} columns", advice)
 
 
 def threads_that_fit() -> int | None:

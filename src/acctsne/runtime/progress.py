@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from threading import Event, Lock, Thread
-from time import perf_counter
 from typing import Any
 
 from tqdm import tqdm
@@ -16,6 +15,9 @@ from acctsne.runtime.stderr import say
 
 # Characters of a line and lines, where the terminal does not know.
 USUAL_SIZE = {"ncols": 80, "nrows": 24}
+
+# Moves a bar to a count; None where no bar is drawn.
+Progress = Callable[[int], None] | None
 
 logger = logging.getLogger("acctsne")
 logger.addHandler(logging.NullHandler())
@@ -67,9 +69,7 @@ def shown_log(verbose: int) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def progress_bar(
-    description: str, total: int, unit: str, verbose: int
-) -> Iterator[Callable[[int], None] | None]:
+def progress_bar(description: str, total: int, unit: str, verbose: int) -> Iterator[Progress]:
     """Give a function that moves a bar to a count, or None where no bar is to be drawn."""
     if not _bars_are_seen(verbose):
         yield None
@@ -132,24 +132,3 @@ def _size() -> dict[str, int]:
     except (OSError, ValueError, AttributeError):
         return {}
     return {} if all(told) else USUAL_SIZE
-
-
-class StageTimer:
-    """Collects the seconds of named stages."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._start = perf_counter()
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time spent inside to the stage's seconds."""
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
-
-    def total(self) -> float:
-        """Seconds since the timer was made."""
-        return perf_counter() - self._start

@@ -7,6 +7,7 @@ float64 is computed with as it is; everything else as float32, which holds it ex
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 
@@ -33,6 +34,12 @@ BFLOAT16_ROWS = 1000
 SCATTERED_BYTES = 2**30
 
 
+def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type that numbers of some type are kept in, in this machine's byte order."""
+    native = dtype.newbyteorder("=")
+    return native if native in STORED_TYPES else np.dtype(STORED_TYPES[0])
+
+
 def computed_dtype(X: Any) -> np.dtype[Any]:
     """Return the precision that stored numbers are computed with."""
     return np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
@@ -44,6 +51,25 @@ def computed(rows: Any) -> Any:
     Always one row after the other: sums of libraries depend on it in their last bits.
     """
     return rows if issparse(rows) else np.ascontiguousarray(rows, dtype=computed_dtype(rows))
+
+
+def summed_csr(X: Any) -> Any:
+    """Return a CSR matrix with columns in order and none twice, a copy unless it is so."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def native_csr(X: Any, values: npt.NDArray[Any] | None = None) -> _core.SparseData:
+    """Return a CSR matrix as the native core takes it, with other values if they are given."""
+    return _core.SparseData(
+        np.ascontiguousarray(X.indptr, dtype=np.int64),
+        np.ascontiguousarray(X.indices, dtype=np.int32),
+        np.ascontiguousarray(X.data if values is None else values, dtype=X.dtype),
+        X.shape[1],
+    )
 
 
 def with_whole_rows(X: Any) -> Any:
@@ -77,20 +103,22 @@ def check_finite(X: Any, name: str, estimator: str | None = None, threads: int =
 
 
 def check_representable(X: Any, name: str) -> None:
-    """Refuse what would be lost, or raise an OverflowError, on the way to an array of numbers."""
+    """Refuse what would be lost on the way to an array of numbers."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         masked = np.ma.getmaskarray(X).sum()
         raise ValueError(
             f"{name} has {masked} masked values, and every value is needed; fill them, for example "
             "by zeros, X.filled(0), or leave out their rows"
         )
-    if isinstance(X, np.ndarray) and X.dtype == object:
-        try:
-            X.astype(np.float64)
-        except OverflowError:
-            raise ValueError(f"{name} has integers beyond 1.8e308, the largest float64") from None
-        except (TypeError, ValueError):
-            return  # scikit-learn says what it is that is no number
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        raise TypeError(
+            f"{name} is a structured array, of fields {', '.join(X.dtype.names[:5])}; "
+            "numpy.lib.recfunctions.structured_to_unstructured makes an array of numbers of it"
+        )
+    # Of an array of times alone; columns of times in tables are refused.
+    times = getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M")
+    if times and np.isnat(np.asarray(X)).any():
+        raise ValueError(f"{name} has NaT, times that are missing; leave out their rows")
 
 
 def check_not_bfloat16(X: Any, name: str) -> None:

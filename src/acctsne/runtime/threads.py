@@ -9,6 +9,7 @@ from threading import RLock, local
 from typing import Any
 
 import joblib
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from acctsne.runtime.memory import threads_that_fit
@@ -36,6 +37,8 @@ def effective_threads(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         return available_cores()
+    if not isinstance(n_jobs, int | np.integer):
+        raise TypeError(f"n_jobs must be an integer or None; got {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 has no meaning; use None or -1 for all cores, or a count")
     if n_jobs < 0:
