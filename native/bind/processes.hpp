@@ -32,7 +32,7 @@ public:
 private:
   void do_gather(std::byte* array, std::span<const Size> ends) override {
     const LockTaken locked;
-    processes_.attr("gather")(bytes(array, ends.back()), list(ends));
+    unless_it_ends([&] { processes_.attr("gather")(bytes(array, ends.back()), list(ends)); });
   }
 
   void do_exchange(const std::byte* sent, std::span<const Size> sent_ends, std::byte* received,
@@ -40,8 +40,10 @@ private:
     const LockTaken locked;
     // Only read, though the type does not say so.
     auto* from = const_cast<std::byte*>(sent);
-    processes_.attr("exchange")(bytes(from, sent_ends.back()), list(sent_ends),
-                                bytes(received, received_ends.back()), list(received_ends));
+    unless_it_ends([&] {
+      processes_.attr("exchange")(bytes(from, sent_ends.back()), list(sent_ends),
+                                  bytes(received, received_ends.back()), list(received_ends));
+    });
   }
 
   static nb::object bytes(std::byte* data, Size count) {
