@@ -214,14 +214,8 @@ dtype, force_error, dof, neighbors, verbose, random_state
 
         Parameters
         ----------
-        Xs : list of {array-like, sparse matrix, Affinities}
-            The slices, each as :meth:`TSNE.fit` takes it. They may differ in features.
-        relations : list of array-like of shape (n_pairs, 2), or of dict, default=None
-            For each two consecutive slices, which row of the first is which row of the second. One
-            less than there are slices.
-        ids : list of array-like of shape (n_samples,), default=None
-            In the place of relations: a name for each row of each slice. Rows of the same name are
-            tied, each to the last slice before that has it.
+        Xs, relations, ids
+            As in :meth:`fit`.
 
         Returns
         -------

@@ -402,14 +402,8 @@ class TSNE(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples in rows, on disk too, as :func:`acctsne.nearest_neighbors` takes them; with
-            `metric="precomputed"`, their distances or neighbours. An :class:`Affinities` is
-            embedded as it is.
-        y : None
-            Ignored.
-        fixed : array-like, default=None
-            Samples that stay where `init` puts them: a mask, or their indices.
+        X, y, fixed
+            As in :meth:`fit`.
 
         Returns
         -------

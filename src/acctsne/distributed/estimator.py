@@ -138,12 +138,8 @@ class TSNE(estimator.TSNE):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features), path-like or StoredRows
+        X, y, fixed
             As in :meth:`fit`.
-        y : None
-            Ignored.
-        fixed : None
-            Samples cannot be held on several processes.
 
         Returns
         -------
