@@ -288,38 +288,27 @@ def relative_error(Y: Floats, forces: Floats, n_samples: int) -> float:
     return float(np.sqrt(error))
 
 
+def _acctsne_with(title: str, of_forces: dict[str, Any], **more: Any) -> Contestant:
+    """Make a contestant of the options that its force error depends on too, and of others."""
+    return Contestant(
+        title,
+        "acctsne",
+        partial(_acctsne, **of_forces, **more),
+        partial(_acctsne_force_error, **of_forces),
+    )
+
+
 CONTESTANTS: dict[str, Contestant] = {
-    "acctsne": Contestant("acctsne", "acctsne", _acctsne, _acctsne_force_error),
-    "acctsne-float64": Contestant(
-        "acctsne, float64",
-        "acctsne",
-        partial(_acctsne, dtype=np.float64),
-        partial(_acctsne_force_error, dtype=np.float64),
-    ),
-    "acctsne-bh": Contestant(
-        "acctsne, tree only",
-        "acctsne",
-        partial(_acctsne, method="barnes_hut"),
-        partial(_acctsne_force_error, method="barnes_hut"),
-    ),
-    "acctsne-paper": Contestant(
+    "acctsne": _acctsne_with("acctsne", {}),
+    "acctsne-float64": _acctsne_with("acctsne, float64", {"dtype": np.float64}),
+    "acctsne-bh": _acctsne_with("acctsne, tree only", {"method": "barnes_hut"}),
+    "acctsne-paper": _acctsne_with(
         "acctsne, tree only, float64, to the last iteration",
-        "acctsne",
-        partial(_acctsne, method="barnes_hut", dtype=np.float64, tol=0),
-        partial(_acctsne_force_error, method="barnes_hut", dtype=np.float64),
+        {"method": "barnes_hut", "dtype": np.float64},
+        tol=0,
     ),
-    "acctsne-fft": Contestant(
-        "acctsne, grid only",
-        "acctsne",
-        partial(_acctsne, method="fft"),
-        partial(_acctsne_force_error, method="fft"),
-    ),
-    "acctsne-schedule": Contestant(
-        "acctsne, scikit-learn's schedule",
-        "acctsne",
-        partial(_acctsne, schedule="sklearn"),
-        _acctsne_force_error,
-    ),
+    "acctsne-fft": _acctsne_with("acctsne, grid only", {"method": "fft"}),
+    "acctsne-schedule": _acctsne_with("acctsne, scikit-learn's schedule", {}, schedule="sklearn"),
     "sklearn": Contestant("scikit-learn", "sklearn.manifold", _sklearn, _sklearn_force_error),
     "sklearnex": Contestant("scikit-learn-intelex", "sklearnex.manifold", _sklearnex),
     "opentsne": Contestant("openTSNE", "openTSNE", _opentsne, _opentsne_force_error),
