@@ -143,9 +143,7 @@ def test_equal_distances_are_taken_alike_by_any_number_of_threads(features: int)
 @pytest.mark.filterwarnings("ignore:Data was converted to boolean")
 def test_blocks_of_all_pairs(metric: str) -> None:
     X = data()
-    settings = SearchSettings(
-        5, metric, None, "auto", np.dtype(np.float64), 2, np.random.RandomState(0), 0
-    )
+    settings = SearchSettings(5, metric, dtype=np.dtype(np.float64), threads=2)
     np.testing.assert_allclose(
         libraries.all_distances(X, settings), pairwise_distances(X, metric=metric), atol=1e-12
     )

@@ -238,9 +238,15 @@ class Affinities(ReadOnly):
         k = wanted_neighbors(n_neighbors, similarity.usual_neighbors, n_samples)
         check_metric(metric, neighbors)
         similarity = similarity.reduced_to(k, n_samples)
-        random = check_random_state(random_state)
         settings = SearchSettings(
-            k, metric, metric_params, neighbors, checked_dtype, threads, random, verbose
+            k,
+            metric,
+            metric_params=metric_params,
+            mode=neighbors,
+            dtype=checked_dtype,
+            threads=threads,
+            random=check_random_state(random_state),
+            verbose=verbose,
         )
         room = room_for(settings.least_memory(n_samples), f"{k} neighbours of {n_samples} samples")
         with shown_log(verbose), room:

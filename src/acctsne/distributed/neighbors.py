@@ -74,7 +74,16 @@ def _search(
         indices, squares, recall = _core.approximate_neighbors(
             frame.rows(own, projection), *asked, sample, threads, progress, processes
         )
-    return Neighbors(indices, squares, frame.scale, mode, recall, frame, components, n_samples)
+    return Neighbors(
+        indices,
+        squares,
+        scale=frame.scale,
+        mode=mode,
+        recall=recall,
+        frame=frame,
+        components=components,
+        among=n_samples,
+    )
 
 
 def shared_frame(

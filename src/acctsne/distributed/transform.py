@@ -66,7 +66,7 @@ class SharedMap(FittedMap):
             rows = slice(begin, min(begin + each, len(X_new)))
             found[rows] = self._nearest(X_new[rows], OwnSearch(reference, settings, frame))
         squared = found["squared"].astype(settings.dtype)
-        nearest = Neighbors(np.ascontiguousarray(found["index"]), squared, frame.scale)
+        nearest = Neighbors(np.ascontiguousarray(found["index"]), squared, scale=frame.scale)
         distances = distances_from(nearest, asked, among_themselves=False)
         equal = found["equal"] & (distances <= NEAR * distances[:, -1:])
         first = np.where(equal, nearest.indices, NO_INDEX).min(axis=1, initial=NO_INDEX)

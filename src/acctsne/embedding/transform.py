@@ -78,7 +78,11 @@ class FittedMap:
             order = np.argsort(X_new, axis=1, kind="stable")[:, :n_neighbors]
             return order.astype(np.int32), np.take_along_axis(X_new, order, axis=1)
         settings = SearchSettings(
-            n_neighbors, self.metric, self.metric_params, threads=threads, verbose=verbose
+            n_neighbors,
+            self.metric,
+            metric_params=self.metric_params,
+            threads=threads,
+            verbose=verbose,
         )
         try:
             return query_neighbors(self.X, X_new, settings, self.frame)

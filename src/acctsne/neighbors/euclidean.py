@@ -51,7 +51,15 @@ def search(X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = N
         settings.threads,
         progress,
     )
-    return Neighbors(indices, squared, frame.scale, "approximate", recall, frame, components)
+    return Neighbors(
+        indices,
+        squared,
+        scale=frame.scale,
+        mode="approximate",
+        recall=recall,
+        frame=frame,
+        components=components,
+    )
 
 
 def exact_neighbors(
@@ -68,7 +76,7 @@ def exact_neighbors(
         settings.threads,
         progress,
     )
-    return Neighbors(indices, squared, frame.scale, frame=frame, components=components)
+    return Neighbors(indices, squared, scale=frame.scale, frame=frame, components=components)
 
 
 def _components(
@@ -119,7 +127,7 @@ def exact_query(
         settings.threads,
         progress,
     )
-    return Neighbors(indices, squared, frame.scale, frame=frame)
+    return Neighbors(indices, squared, scale=frame.scale, frame=frame)
 
 
 def sample_rows(n_samples: int, random: np.random.RandomState) -> npt.NDArray[np.int32]:

@@ -264,4 +264,4 @@ def squared(
     squares = np.empty(distances.shape, dtype=dtype)
     for rows in blocks:
         squares[rows] = np.square(distances[rows].astype(np.float64) * scale)
-    return Neighbors(np.ascontiguousarray(indices, dtype=np.int32), squares, scale)
+    return Neighbors(np.ascontiguousarray(indices, dtype=np.int32), squares, scale=scale)

@@ -127,12 +127,12 @@ def nearest_neighbors(
     settings = SearchSettings(
         check_n_neighbors(n_neighbors, data.shape[0] - 1, "n_samples - 1"),
         metric,
-        metric_params,
-        mode,
-        computed_dtype(data),
-        threads,
-        check_random_state(random_state),
-        verbose,
+        metric_params=metric_params,
+        mode=mode,
+        dtype=computed_dtype(data),
+        threads=threads,
+        random=check_random_state(random_state),
+        verbose=verbose,
     )
     n_samples = data.shape[0]
     needed = settings.least_memory(n_samples)

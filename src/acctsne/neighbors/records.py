@@ -1,7 +1,7 @@
 """What a neighbour search is told, and what it finds."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from inspect import signature
 from numbers import Real
 from reprlib import repr as shortened  # matrices are not shown whole
@@ -27,6 +27,7 @@ class SearchSettings:
 
     n_neighbors: int
     metric: Any = "euclidean"
+    _: KW_ONLY
     metric_params: dict[str, Any] | None = None
     mode: str = "auto"  # one of NEIGHBOR_MODES
     dtype: np.dtype[Any] = _FLOAT32  # precision of distances
@@ -95,6 +96,7 @@ class Neighbors:
 
     indices: npt.NDArray[np.int32]
     squared_distances: npt.NDArray[Any]
+    _: KW_ONLY
     scale: float = 1.0  # the squares are those of the distances times this
     mode: str = "exact"
     recall: float = 1.0  # the part of the true neighbours that was found

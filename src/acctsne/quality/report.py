@@ -399,7 +399,7 @@ def _affinities(in_data: Neighbors, similarity: Similarity, threads: int) -> Aff
     nearest = Neighbors(
         np.ascontiguousarray(in_data.indices[:, :n_neighbors]),
         np.ascontiguousarray(in_data.squared_distances[:, :n_neighbors]),
-        in_data.scale,
+        scale=in_data.scale,
     )
     return joint_probabilities(nearest, similarity, threads)
 
