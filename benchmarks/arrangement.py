@@ -24,7 +24,7 @@ from acctsne.forces.engine import Engine
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import MAX_STEP, Phase, Ramp, Schedule
-from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, TOL, Watch
+from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, TOL, StoppingRules
 from common import table
 from descent import ITERATIONS, distances, random_pairs, reference_schedule
 from referee import exact_kl
@@ -73,7 +73,7 @@ class Early:
                 learning_rate=Ramp.constant(n_samples / factor),
                 momentum=self.momentum,
                 max_step=MAX_STEP,
-                restart=i == self.rest_at,
+                reset_momentum=i == self.rest_at,
             )
             for i, factor in enumerate(self.exaggeration)
         ]
@@ -144,7 +144,8 @@ class Sample:
 
     def _begun_by(self, early: Early) -> Outcome:
         optimizer = self._optimizer(early.spread)
-        Descent(optimizer).run(early.phases(len(self.start)), Watch(TOL, MIN_GRAD_NORM, PATIENCE))
+        stopping = StoppingRules(TOL, MIN_GRAD_NORM, PATIENCE)
+        Descent(optimizer).run(early.phases(len(self.start)), stopping)
         return self._judged(optimizer.n_iter, optimizer.positions)
 
     def _optimizer(self, spread: float = 1.0) -> Optimizer:

@@ -15,7 +15,7 @@ from acctsne.affinities.affinities import form_of
 from acctsne.forces.engine import Engine
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import Phase, Ramp, Schedule
-from acctsne.optimize.stopping import Watch
+from acctsne.optimize.stopping import StoppingRules, Watch
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +51,7 @@ class TestLayout:
         for phase in (early, main):
             assert (phase.rule, phase.max_step) == ("heavy_ball", 5.0)
             assert phase.momentum is None
-            assert not phase.restart
+            assert not phase.reset_momentum
 
     def test_sklearn(self) -> None:
         early, main = phases("sklearn", n_samples=12_000)
@@ -60,7 +60,7 @@ class TestLayout:
         assert (early.momentum, main.momentum) == (0.5, 0.8)
         assert early.max_step == main.max_step == inf
         assert early.rule == main.rule == "delta_bar_delta"
-        assert main.restart
+        assert main.reset_momentum
         # scikit-learn's smallest.
         assert {phase.learning_rate for phase in phases("sklearn")} == {(50, 50)}
 
@@ -131,8 +131,8 @@ class TestLayout:
         elif length < max_iter:
             assert found[0].exaggeration.last == expected[length]
         # Momentum is forgotten once, where early exaggeration ends, and by scikit-learn only.
-        assert [phase.restart for phase in found[:2]] == [False, not fast]
-        assert not any(phase.restart for phase in found[2:])
+        assert [phase.reset_momentum for phase in found[:2]] == [False, not fast]
+        assert not any(phase.reset_momentum for phase in found[2:])
         # Nothing stops a phase that is exaggerated or has another one after it.
         for phase in found:
             may_stop = phase is found[-1] and late == 1.0
@@ -154,21 +154,24 @@ class TestLayout:
 class TestWatch:
     """The stopping rules on KL divergences made up for them."""
 
-    def reasons(self, watch: Watch, kls: list[float]) -> list[str]:
+    def reasons(
+        self, kls: list[float], kl_of_one_place: float = np.inf, **rules: float
+    ) -> list[str]:
+        watch = Watch(StoppingRules(**rules), kl_of_one_place)
         return [
             watch.reason_to_end(50 * look + 49, kl, gradient_norm=kl) for look, kl in enumerate(kls)
         ]
 
     def test_no_rules(self) -> None:
-        assert self.reasons(Watch(), [3.0, 3.0, 4.0, 0.0]) == ["", "", "", ""]
+        assert self.reasons([3.0, 3.0, 4.0, 0.0]) == ["", "", "", ""]
 
     def test_patience(self) -> None:
         # The best is at the second look; 100 iterations later is not yet more than 100.
-        assert self.reasons(Watch(patience=100), [3, 2, 2, 2, 2]) == ["", "", "", "", "no progress"]
-        assert self.reasons(Watch(patience=0), [3, 2, 2]) == ["", "", "no progress"]
+        assert self.reasons([3, 2, 2, 2, 2], patience=100) == ["", "", "", "", "no progress"]
+        assert self.reasons([3, 2, 2], patience=0) == ["", "", "no progress"]
 
     def test_gradient(self) -> None:
-        assert self.reasons(Watch(min_grad_norm=1), [3, 2, 1]) == ["", "", "small gradient"]
+        assert self.reasons([3, 2, 1], min_grad_norm=1) == ["", "", "small gradient"]
 
     @pytest.mark.parametrize("tol", [0.0, 0.05, 0.1, 0.25, 0.9])
     def test_tol(self, tol: float) -> None:
@@ -176,31 +179,28 @@ class TestWatch:
         kls = [4.5, 3.0, 2.5, 2.4, 2.3]
         falls = [2.0 / 2.5, 0.6 / 2.6, 0.2 / 2.7]
         expected = ["KL divergence hardly falls" if fall < tol else "" for fall in falls]
-        assert self.reasons(Watch(tol=tol, nothing=5.0), kls) == ["", "", *expected]
+        assert self.reasons(kls, 5.0, tol=tol) == ["", "", *expected]
 
     def test_tol_where_little_is_left(self) -> None:
         # A fall by 0.02 is little of the 4.9 that were gained, but a fifth of the 0.1 that is left.
         hardly = "KL divergence hardly falls"
-        watch = Watch(tol=0.05, nothing=5.0)
         kls = [0.14, 0.12, 0.11, 0.1, 0.098, 0.097]
-        assert self.reasons(watch, kls) == ["", "", "", "", hardly, hardly]
+        assert self.reasons(kls, 5.0, tol=0.05) == ["", "", "", "", hardly, hardly]
 
     def test_tol_where_nothing_has_begun(self) -> None:
         # A map that unfolds by and by: what it gained lately is most of what it gained.
-        watch = Watch(tol=0.5, nothing=5.0)
-        assert self.reasons(watch, [5 - 2.0**k for k in range(-20, 2)]) == [""] * 22
+        assert self.reasons([5 - 2.0**k for k in range(-20, 2)], 5.0, tol=0.5) == [""] * 22
         # Nor does one end by this rule that does not move at all.
-        assert self.reasons(Watch(tol=0.5, nothing=5.0), [5.0] * 4) == [""] * 4
+        assert self.reasons([5.0] * 4, 5.0, tol=0.5) == [""] * 4
 
     def test_one_look_alone_ends_nothing(self) -> None:
         # A moment at which friction holds the map: the fall over two looks is what counts.
-        assert self.reasons(Watch(tol=0.1, nothing=5.0), [4.0, 3.0, 3.0, 2.0]) == [""] * 4
+        assert self.reasons([4.0, 3.0, 3.0, 2.0], 5.0, tol=0.1) == [""] * 4
 
     def test_a_map_that_comes_back_goes_on(self) -> None:
         # Momentum has carried it past its goal: it is about to fall below where it was.
-        watch = Watch(tol=0.1, nothing=5.0)
         kls = [3.0, 3.2, 3.0, 2.8, 2.75, 2.75]
-        assert self.reasons(watch, kls) == ["", "", "", "", "", "KL divergence hardly falls"]
+        assert self.reasons(kls, 5.0, tol=0.1) == ["", "", "", "", "", "KL divergence hardly falls"]
 
 
 class TestFits:

@@ -19,7 +19,7 @@ from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import find_frame
 from acctsne.optimize.optimizer import Observers, Optimizer
 from acctsne.optimize.schedule import Schedule
-from acctsne.optimize.stopping import Watch
+from acctsne.optimize.stopping import StoppingRules, Watch
 from acctsne.runtime.threads import available_cores
 from drawing import save
 
@@ -307,7 +307,7 @@ def descent() -> None:
     ends = []
     for phase in Schedule(max_iter=250).phases(len(X)):
         watched = replace(phase, look_every=2)
-        optimizer.run(watched, NormWatch(), Observers([record], callback_every=2))
+        optimizer.run(watched, NormWatch(StoppingRules()), Observers([record], callback_every=2))
         ends.append(optimizer.n_iter)
 
     figure = Figure(figsize=(10, 3), layout="constrained")

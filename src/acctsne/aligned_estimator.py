@@ -17,7 +17,7 @@ from acctsne.estimator import PARAMETER_CONSTRAINTS, TSNE
 from acctsne.forces.output_kernel import Dof
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import PerPhase, Start
-from acctsne.optimize.stopping import Watch
+from acctsne.optimize.stopping import StoppingRules
 from acctsne.problem import Problem, problem_of
 from acctsne.runtime.errors import error_of
 from acctsne.runtime.exclusive import alone
@@ -227,7 +227,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
             problems = self._problems(Xs)
             ties = _check_ties(relations, ids, [problem.n_samples for problem in problems])
             descent = self._start(problems, ties, timer)
-            rules = Watch(problems[0].rules.tol)
+            stopping = StoppingRules(tol=problems[0].stopping.tol)
             if hasattr(self, "kl_divergences_"):
                 del self.kl_divergences_  # an earlier fit's, lest they stay if this one is ended
             try:
@@ -235,7 +235,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
                     timer.stage("descent"),
                     progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to,
                 ):
-                    descent.run(rules, move_to)
+                    descent.run(stopping, move_to)
                 self.kl_divergences_ = [optimizer.kl() for optimizer in descent.optimizers]
             finally:
                 # Also after Ctrl-C: maps of the iterations that were done.

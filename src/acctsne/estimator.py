@@ -502,7 +502,7 @@ class TSNE(
                     progress=move_to,
                 )
                 optimizer.hold(problem.fixed)
-                ended = descent.run(schedule, problem.rules, observers)
+                ended = descent.run(schedule, problem.stopping, observers)
             log_end(optimizer.n_iter, ended or "max_iter")
             self.kl_divergence_ = optimizer.kl()
             optimizer.log_restraint()

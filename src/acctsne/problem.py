@@ -21,7 +21,7 @@ from acctsne.neighbors.given import check_graph, is_precomputed
 from acctsne.neighbors.nearest import readable
 from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.schedule import Schedule, check_pair
-from acctsne.optimize.stopping import Watch
+from acctsne.optimize.stopping import StoppingRules
 from acctsne.runtime.checks import check_layout_dtype, check_n_samples, check_parameter_sizes
 from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.progress import logger
@@ -54,7 +54,7 @@ class Problem:
     init: str | npt.NDArray[Any]
     engine: Engine
     schedule: Schedule
-    rules: Watch  # by which the descent ends before its time
+    stopping: StoppingRules  # by which the descent ends before its time
     threads: int
     random_state: Any
     verbose: int
@@ -194,7 +194,7 @@ def _problem(
         init=init,
         engine=Engine.of(parameters),
         schedule=Schedule.of(parameters),
-        rules=Watch.of(parameters),
+        stopping=StoppingRules.of(parameters),
         threads=effective_threads(parameters["n_jobs"]),
         random_state=parameters["random_state"],
         verbose=parameters["verbose"],

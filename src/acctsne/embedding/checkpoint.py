@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -15,7 +15,7 @@ from acctsne.files.archive import Contents, incomplete, read_archive, write_arch
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import Phase, Start
-from acctsne.optimize.stopping import Watch
+from acctsne.optimize.stopping import StoppingRules, Watch
 from acctsne.runtime.progress import logger
 
 ARCHIVE_KIND = "checkpoint"
@@ -112,7 +112,7 @@ class Checkpoint:
             "recall": descent.recall,
             "start": descent.start,
             "phase": descent.phase,
-            "watch": descent.watch and asdict(descent.watch),
+            "watch": descent.watch and _described_watch(descent.watch),
         }
 
     def _check_identity(self, contents: Contents, path: Path) -> None:
@@ -160,18 +160,26 @@ def _start(contents: Contents) -> Start:
     return cast(Start, start)
 
 
+def _described_watch(watch: Watch) -> dict[str, Any]:
+    """Return a watch as files have it: its rules are not apart, and one name is another."""
+    described = asdict(watch)
+    return {**described.pop("rules"), "nothing": described.pop("kl_of_one_place"), **described}
+
+
 def _watch(contents: Contents) -> Watch | None:
-    """Take the watch over the present phase from a file."""
+    """Take the watch over the present phase from a file, as `_described_watch` made it."""
     if contents.setting("watch", dict, type(None)) is None:
         return None
     part = contents.part("watch")
     # Rules that never apply are infinite.
-    numbers = {
-        name: part.number(name, finite=False)
-        for name in ("tol", "min_grad_norm", "patience", "nothing", "best_kl")
-    }
-    best = part.setting("best_iteration", int)
-    return Watch(**numbers, best_iteration=best, kls=part.numbers("kls"))
+    rules = {field.name: part.number(field.name, finite=False) for field in fields(StoppingRules)}
+    return Watch(
+        StoppingRules(**rules),
+        kl_of_one_place=part.number("nothing", finite=False),
+        best_kl=part.number("best_kl", finite=False),
+        best_iteration=part.setting("best_iteration", int),
+        kls=part.numbers("kls"),
+    )
 
 
 def fingerprint(X: Any) -> str:

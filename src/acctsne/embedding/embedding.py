@@ -33,7 +33,7 @@ from acctsne.optimize.schedule import (
     Ramp,
 )
 from acctsne.optimize.state import OptimizerState
-from acctsne.optimize.stopping import Watch, log_end
+from acctsne.optimize.stopping import StoppingRules, Watch, log_end
 from acctsne.runtime.checks import check_parameter_sizes
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import progress_bar, shown_log
@@ -298,7 +298,8 @@ class Embedding:
             )
             self._optimizer.hold(held)
             self._optimizer.forget_restraint()
-            ended = self._optimizer.run(phase, Watch(tol=float(tol)), observers)
+            watch = Watch(StoppingRules(tol=float(tol)))
+            ended = self._optimizer.run(phase, watch, observers)
             log_end(self.n_iter, ended or "n_iter")
             self._optimizer.log_restraint()
         return self

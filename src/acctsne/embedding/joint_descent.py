@@ -1,14 +1,14 @@
 """Several maps through their schedules at once, tied where they share points."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from acctsne.embedding.ties import Ties
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import LOOK_EVERY, Phase
-from acctsne.optimize.stopping import Watch, log_end
+from acctsne.optimize.stopping import StoppingRules, Watch, log_end
 from acctsne.runtime.progress import Progress
 
 # The least strength at the beginning of early exaggeration, from where it fades. Clusters find
@@ -30,10 +30,10 @@ class JointDescent:
     ties: Ties
     strength: float
 
-    def run(self, rules: Watch, progress: Progress = None) -> None:
+    def run(self, stopping: StoppingRules, progress: Progress = None) -> None:
         """Go to the end of the schedules, or until all KL divergences hardly fall."""
         end = max(phase.end for phase in self.schedules[0])
-        watches = [replace(rules, nothing=one.kl_of_one_place) for one in self.optimizers]
+        watches = [Watch(stopping, one.kl_of_one_place) for one in self.optimizers]
         for iteration in range(end):
             phases = [self._phase(at, iteration) for at in range(len(self.optimizers))]
             if self.strength > 0:

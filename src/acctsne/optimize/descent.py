@@ -1,11 +1,11 @@
 """The gradient descent through all its phases."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from acctsne.optimize.optimizer import NOBODY, Observers, Optimizer
 from acctsne.optimize.schedule import Phase, Start
-from acctsne.optimize.stopping import Watch
+from acctsne.optimize.stopping import StoppingRules, Watch
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Descent:
     def run(
         self,
         schedule: Sequence[Phase],
-        rules: Watch | None = None,
+        stopping: StoppingRules | None = None,
         observers: Observers = NOBODY,
     ) -> str:
         """Go on to the end of the schedule, or until a rule or a callback says stop.
@@ -33,8 +33,8 @@ class Descent:
         while self.phase < len(schedule):
             phase = schedule[self.phase]
             if not begun:
-                self.watch = rules and replace(rules)
-                if phase.restart:
+                self.watch = Watch(stopping) if stopping else None
+                if phase.reset_momentum:
                     self.optimizer.reset_momentum()
                 if phase.spread:
                     self.optimizer.widen(phase.spread)

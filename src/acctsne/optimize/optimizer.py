@@ -160,7 +160,7 @@ class Optimizer:
         keep_every = observers.keep_every if observers.keep else 0
         reason = ""
         if watch:
-            watch.nothing = self.kl_of_one_place
+            watch.kl_of_one_place = self.kl_of_one_place
 
         def on_report(iteration: int, kl: float, gradient_norm: float) -> bool:
             nonlocal reason

@@ -81,7 +81,7 @@ class Phase:
     max_step: float
     rule: Rule = "heavy_ball"
     begin: int = 0  # the iteration that it begins with
-    restart: bool = False  # forget momentum and gains before it
+    reset_momentum: bool = False  # forget momentum and gains before it
     spread: float = 0.0  # a narrower layout is widened to this before it; 0 if none is
     look_every: int = 0  # iterations between looks at the stopping rules; 0 if none applies
 
@@ -112,7 +112,8 @@ class Schedule:
     "fast" is the heavy ball (native/optimize/friction.hpp) with a learning rate of N /
     exaggeration, the largest that it bears; early exaggeration fades. "sklearn" does what
     scikit-learn does: delta-bar-delta, one learning rate N / early_exaggeration / 4, momentum 0.5
-    then 0.8, and 250 iterations of constant early exaggeration with a restart after it.
+    then 0.8, and 250 iterations of constant early exaggeration, after which it forgets momentum
+    and gains.
     """
 
     kind: Literal["fast", "sklearn"] = "fast"
@@ -151,7 +152,7 @@ class Schedule:
             late = Ramp.constant(self.late_exaggeration)
             phases.append(self._phase("late exaggeration", self.max_iter, late, n_samples))
         if not self._fast:
-            phases[1] = replace(phases[1], restart=True)
+            phases[1] = replace(phases[1], reset_momentum=True)
         return phases
 
     @property

@@ -23,61 +23,62 @@ LOOKS = 2
 TIMES_LEFT = 3.0
 
 
-@dataclass
-class Watch:
-    """Looks at one phase now and then and says when to end it.
-
-    The first three fields are the rules, the others what they are held against: a watch that is
-    kept beside an embedding goes on with it.
-    """
+@dataclass(frozen=True)
+class StoppingRules:
+    """By what a phase ends before its time; those that are not given never end one."""
 
     tol: float = 0.0  # smallest change of KL over LOOKS looks, as a part of what was gained
     min_grad_norm: float = -inf  # the gradient's norm must stay above
     patience: float = inf  # iterations without a smaller KL
-    nothing: float = inf  # KL of a map that says nothing, from which on gains are counted
-    kls: Sequence[float] = field(default_factory=list)  # the last few, the oldest first
-    best_kl: float = inf
-    best_iteration: int = 0
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> "Watch":
+    def of(cls, parameters: Mapping[str, Any]) -> "StoppingRules":
         """Take the rules from the parameters of an estimator."""
         fast = parameters["schedule"] == "fast"
         tol = parameters["tol"]
         if tol == "auto":
             tol = TOL if fast else 0.0
-        rules = cls(
-            float(tol),
-            float(parameters["min_grad_norm"]),
-            float(max(parameters["n_iter_without_progress"], 0)),
-        )
-        if fast and rules.tol == 0:
+        min_grad_norm = float(parameters["min_grad_norm"])
+        patience = float(max(parameters["n_iter_without_progress"], 0))
+        if fast and tol == 0:
             # Whoever wants all iterations has not asked for the defaults of the other two.
-            if rules.min_grad_norm == MIN_GRAD_NORM:
-                rules.min_grad_norm = -inf
-            if rules.patience == PATIENCE:
-                rules.patience = inf
-        return rules
+            min_grad_norm = -inf if min_grad_norm == MIN_GRAD_NORM else min_grad_norm
+            patience = inf if patience == PATIENCE else patience
+        return cls(float(tol), min_grad_norm, patience)
+
+
+@dataclass
+class Watch:
+    """Looks at one phase now and then and says when its rules end it.
+
+    What it has seen is kept beside an unfinished fit, which goes on with the same watch.
+    """
+
+    rules: StoppingRules
+    kl_of_one_place: float = inf  # from which on gains are counted
+    kls: Sequence[float] = field(default_factory=list)  # the last few, the oldest first
+    best_kl: float = inf
+    best_iteration: int = 0
 
     def reason_to_end(self, iteration: int, kl: float, gradient_norm: float) -> str:
         """Take a look; returns why the phase should end, or nothing."""
         self.kls = [*self.kls, kl][-LOOKS - 1 :]
         if kl < self.best_kl:
             self.best_kl, self.best_iteration = kl, iteration
-        elif iteration - self.best_iteration > self.patience:
+        elif iteration - self.best_iteration > self.rules.patience:
             return "no progress"
-        if gradient_norm <= self.min_grad_norm:
+        if gradient_norm <= self.rules.min_grad_norm:
             return "small gradient"
         return "KL divergence hardly falls" if self._hardly_falls() else ""
 
     def _hardly_falls(self) -> bool:
-        if self.tol <= 0 or len(self.kls) <= LOOKS:
+        if self.rules.tol <= 0 or len(self.kls) <= LOOKS:
             return False
         # Momentum may carry a map past its goal. It then comes back, and has farther to go than the
         # first and the last look tell: ups count like downs.
         change = sum(abs(later - earlier) for earlier, later in pairwise(self.kls))
         left = self.kls[-1]
-        return change < self.tol * min(self.nothing - left, TIMES_LEFT * left)
+        return change < self.rules.tol * min(self.kl_of_one_place - left, TIMES_LEFT * left)
 
 
 def log_end(n_iter: int, reason: str) -> None:
