@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, Affinities, Embedding
-from acctsne.embedding import stored
+from acctsne.embedding import optimizer_archive
 from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.estimator import fit_with_checkpoint
 from acctsne.files.archive import write_archive
@@ -259,7 +259,7 @@ def test_programming_errors_are_not_taken_for_damage(
 
     path = tmp_path / "kept.npz"
     write_embedding(X, path)
-    monkeypatch.setattr(stored, "read_affinities", wrong)
+    monkeypatch.setattr(optimizer_archive, "read_affinities", wrong)
     with pytest.raises(AttributeError, match="a mistake of ours"):
         Embedding.load(path)
 

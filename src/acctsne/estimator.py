@@ -40,10 +40,10 @@ from acctsne.optimize.schedule import MAX_ITERATIONS, PerPhase
 from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, log_end
 from acctsne.problem import Problem, Samples, check_new_samples, problem_of
 from acctsne.runtime.exclusive import alone
-from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
 from acctsne.runtime.rows import computed_dtype
+from acctsne.runtime.tables import turned_into_numbers
 from acctsne.runtime.threads import effective_threads
 from acctsne.runtime.timer import StageTimer
 from acctsne.stages import BY_ONE_PROCESS, Stages, start

@@ -23,9 +23,9 @@ from acctsne.neighbors.records import SearchSettings
 from acctsne.optimize.schedule import Schedule, check_pair
 from acctsne.optimize.stopping import StoppingRules
 from acctsne.runtime.checks import check_layout_dtype, check_n_samples, check_parameter_sizes
-from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.progress import logger
 from acctsne.runtime.rows import STORED_TYPES, check_finite, with_whole_rows
+from acctsne.runtime.tables import turned_into_numbers
 from acctsne.runtime.threads import effective_threads
 
 

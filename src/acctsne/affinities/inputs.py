@@ -18,7 +18,7 @@ from acctsne.neighbors.given import (
 from acctsne.neighbors.nearest import check_n_neighbors, check_rows
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
 from acctsne.runtime.checks import check_choice, check_n_samples, check_sparse
-from acctsne.runtime.frames import turned_into_numbers
+from acctsne.runtime.tables import turned_into_numbers
 
 
 def wanted_neighbors(n_neighbors: Any, usual: int, n_samples: int) -> int:

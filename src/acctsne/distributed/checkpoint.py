@@ -23,7 +23,7 @@ from acctsne.distributed.optimizer import SharedOptimizer
 from acctsne.distributed.processes import BLOCK_ROWS, Processes
 from acctsne.distributed.rows import SharedRows
 from acctsne.embedding.checkpoint import Checkpoint, OtherFit, descent_of, fingerprint
-from acctsne.embedding.stored import read_engine
+from acctsne.embedding.optimizer_archive import read_engine
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
 from acctsne.forces.engine import Engine
 from acctsne.optimize.descent import Descent

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from acctsne.affinities.affinities import Affinities
-from acctsne.embedding.stored import read_optimizer, settings_and_arrays
+from acctsne.embedding.optimizer_archive import read_optimizer, settings_and_arrays
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer

@@ -17,7 +17,7 @@ from acctsne.compat.scikit_learn import (
     validate_parameter_constraints,
 )
 from acctsne.embedding.arguments import check_callbacks, check_fixed
-from acctsne.embedding.stored import read_optimizer, settings_and_arrays
+from acctsne.embedding.optimizer_archive import read_optimizer, settings_and_arrays
 from acctsne.embedding.transform import check_neighbors_in_map, place_new_points
 from acctsne.files.archive import incomplete, read_archive, write_archive
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method

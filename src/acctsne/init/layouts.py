@@ -10,7 +10,7 @@ from acctsne import _core
 from acctsne.affinities.affinities import Affinities
 from acctsne.init.multilevel_layout import multilevel_coordinates
 from acctsne.init.spectral_layout import spectral_coordinates
-from acctsne.runtime.frames import turned_into_numbers
+from acctsne.runtime.tables import turned_into_numbers
 
 # Standard deviation of the first axis. Points so close feel hardly any repulsion, so that
 # attraction orders the map first; scikit-learn and openTSNE start from the same value.

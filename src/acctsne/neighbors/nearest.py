@@ -25,7 +25,6 @@ from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_
 from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
 from acctsne.neighbors.sparse import exact_is_cheap, sparse_neighbors, sparse_query
 from acctsne.runtime.checks import check_choice, check_integer, check_n_columns, check_sparse
-from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
 from acctsne.runtime.rows import (
@@ -38,6 +37,7 @@ from acctsne.runtime.rows import (
     stored_dtype,
     with_whole_rows,
 )
+from acctsne.runtime.tables import turned_into_numbers
 from acctsne.runtime.threads import effective_threads, limited_libraries
 
 

@@ -18,8 +18,8 @@ from acctsne.neighbors.metrics import NATIVE_METRICS
 from acctsne.neighbors.nearest import check_n_neighbors, check_rows, find_neighbors
 from acctsne.neighbors.records import SearchSettings
 from acctsne.runtime.checks import check_integer, check_layout_dtype, check_sparse
-from acctsne.runtime.frames import turned_into_numbers
 from acctsne.runtime.labels import label_array, missing_labels
+from acctsne.runtime.tables import turned_into_numbers
 from acctsne.runtime.threads import effective_threads
 
 # A perplexity, or a word for one that suits the number of samples.
