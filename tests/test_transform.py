@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from acctsne import TSNE, Affinities, _core
-from acctsne.embedding.transform import PLACEMENT, _weighted_medians
+from acctsne.embedding.transform import PLACEMENT, weighted_medians
 from acctsne.forces.engine import Engine
 from acctsne.neighbors.frame import Frame, find_frame
 
@@ -318,7 +318,7 @@ class TestNewSamples:
 def test_weighted_medians() -> None:
     rng = np.random.default_rng(0)
     values, weights = rng.normal(size=(50, 7, 2)), rng.uniform(size=(50, 7))
-    medians = _weighted_medians(values, weights)
+    medians = weighted_medians(values, weights)
     for row, axis in np.ndindex(medians.shape):
         there, half = values[row, :, axis], weights[row].sum() / 2
         assert medians[row, axis] in there

@@ -111,7 +111,7 @@ def place_new_points(
     return kind(positions, engine.native(positions.shape[1])).place(
         np.ascontiguousarray(indices, dtype=np.int32),
         weights,
-        _weighted_medians(positions[indices], weights),
+        weighted_medians(positions[indices], weights),
         PLACEMENT.native(PLACEMENT.end, 0),
         threads=threads,
         progress=progress,
@@ -152,7 +152,7 @@ def check_map(positions: Any, n_samples: int) -> npt.NDArray[Any]:
     return whole
 
 
-def _weighted_medians(values: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def weighted_medians(values: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Compute the median of each row's neighbours, coordinate by coordinate.
 
     Unlike the mean it lies in one of the clusters if the neighbours are in several.
