@@ -91,7 +91,7 @@ dtype, force_error, dof, neighbors, verbose, random_state
         A map for each slice, in one common frame. Each lies where its tied points are closest to
         those of the others; with a strength of 0, its mean is the origin.
     kl_divergences_ : list of float
-        Of each map.
+        The final KL divergence of each map.
     displacements_ : list of ndarray of shape (n_samples,)
         How far each point is from the mean of its partners, in the units of the map; nan for a
         point that has none.

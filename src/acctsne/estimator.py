@@ -514,7 +514,8 @@ class TSNE(
             # iteration.
             self.embedding_ = optimizer.positions
             if problem.fixed is not None and isinstance(problem.init, np.ndarray):
-                # As given: other degrees of freedom than 1 round on the way in and out.
+                # Held samples get back the very bits that were given: with other degrees of freedom
+                # than 1, positions are rounded on the way in and out.
                 held = problem.fixed != 0
                 self.embedding_[held] = problem.init[held]
             self.n_iter_ = optimizer.n_iter - 1

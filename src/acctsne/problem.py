@@ -212,7 +212,7 @@ def check_new_samples(X: Any, like: Any, metric: Any) -> Any:
             )
         check_non_negative(X, "TSNE.transform()")
         return X
-    # As the data of the map is kept, so that rows can be compared.
+    # New rows are sparse if the map's data is, so that rows of both can be compared.
     if issparse(like):
         return csr_matrix(X)
     return X.toarray() if issparse(X) else X

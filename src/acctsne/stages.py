@@ -22,7 +22,7 @@ from acctsne.runtime.timer import StageTimer
 
 
 class Stages:
-    """Those stages that several processes do otherwise than one, as one does them."""
+    """As one process does them, the stages of a fit that several processes do otherwise."""
 
     def neighbors(self, problem: Problem, samples: Samples) -> Neighbors:
         """Find the nearest neighbours of all samples."""

@@ -218,7 +218,7 @@ class Affinities(ReadOnly):
         Returns
         -------
         affinities : Affinities
-            Of the samples in the order of X.
+            The affinities of the samples, in the order of X.
 
         Examples
         --------
@@ -291,7 +291,7 @@ class Affinities(ReadOnly):
         Returns
         -------
         affinities : Affinities
-            Of the samples in the order of the rows.
+            The affinities of the samples, in the order of the rows.
 
         Examples
         --------
@@ -350,7 +350,7 @@ class Affinities(ReadOnly):
         Returns
         -------
         affinities : Affinities
-            Of the samples in the order of the rows.
+            The affinities of the samples, in the order of the rows.
 
         Examples
         --------
@@ -392,7 +392,7 @@ class Affinities(ReadOnly):
         Returns
         -------
         affinities : Affinities
-            Of kind "given".
+            The affinities, of kind "given".
 
         Examples
         --------

@@ -90,7 +90,7 @@ class Similarity:
         Parameters
         ----------
         squared_distances : ndarray of shape (n_rows, n_neighbors)
-            Of float32 or float64, which the result has too.
+            The squares, in float32 or float64, which the result has too.
         scale : float
             The squares are those of the distances times this; only a fixed bandwidth depends on
             it.
@@ -102,7 +102,7 @@ class Similarity:
         conditional : ndarray of shape (n_rows, n_neighbors)
             Rows sum to 1.
         perplexities : ndarray of shape (n_rows,)
-            Of each row.
+            The perplexity of each row.
         """
         n_rows, n_neighbors = squared_distances.shape
         if self.kind == "uniform":

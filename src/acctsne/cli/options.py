@@ -20,7 +20,7 @@ from acctsne.compat.scikit_learn import StrOptions, make_constraint
 from acctsne.estimator import PARAMETER_CONSTRAINTS, TSNE
 from acctsne.files import formats as io
 
-# What a command line has its own ways for.
+# Parameters of TSNE for which the command line has other means.
 NOT_OFFERED = ("self", "verbose", "callback", "callback_every")
 
 ALIASES = {"n_jobs": "--threads", "random_state": "--seed"}

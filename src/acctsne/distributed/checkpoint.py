@@ -219,7 +219,7 @@ class SharedCheckpoint(Checkpoint):
         self._n_samples = X.shape[0]
         own = X.own if isinstance(X, SharedRows) else X
         identity = {"data": self._shared_fingerprint(own, X.shape), "parameters": parameters}
-        # What the first process was told; some parameters each may have its own of.
+        # The parameters that the first process was told: in some of them processes may differ.
         shared: dict[str, Any] = self._processes.bcast(identity)
         return shared
 

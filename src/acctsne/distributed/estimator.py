@@ -61,10 +61,10 @@ class TSNE(estimator.TSNE):
         The processes; None for all that were started together, `MPI.COMM_WORLD`.
 
     **parameters
-        Those of :class:`acctsne.TSNE`. `n_jobs` are threads of each process; None shares the cores
-        of a machine among the processes there. An array as `init` has the rows of this process.
-        `callback` is called on the first process, with all positions; `verbose` shows what the
-        first process says.
+        The parameters of :class:`acctsne.TSNE`. `n_jobs` are threads of each process; None shares
+        the cores of a machine among the processes there. An array as `init` has the rows of this
+        process. `callback` is called on the first process, with all positions; `verbose` shows what
+        the first process says.
 
     Attributes
     ----------
@@ -343,7 +343,8 @@ class TSNE(estimator.TSNE):
         checkpoint: Checkpoint | None,
     ) -> None:
         if self._processes.size > 1:
-            # Those of the first process alone: all must stop at the same iterations for them.
+            # Only the callbacks of the first process are called, and all processes stop for them at
+            # the same iterations.
             some = self._processes.bcast(bool(callbacks))
             callbacks = [OnFirstProcess(callbacks, self._processes)] if some else []
         try:

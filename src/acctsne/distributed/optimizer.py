@@ -50,7 +50,7 @@ class SharedOptimizer(Optimizer):
 
     def run(self, phase: Phase, watch: Watch | None = None, observers: Observers = NOBODY) -> str:
         """Go on to the end of a phase, as one process would."""
-        # What the first process logs, all must help to compute.
+        # All must help to compute what the first process logs.
         log = self._processes.bcast(observers.log)
         # An error that the others do not know of ends all here: whoever handles it would ask for
         # the positions, which the others do not wait to give.

@@ -36,8 +36,8 @@ MOST_TILES_IN_STRIP = 32
 SEGMENT_NODES = 8  # of a column, that are sent unless none has a charge
 FEWEST_BLOCKS = 6  # a side of a grid that is convolved in blocks
 COARSENESS = 4  # of the grid for the far part of the kernel
-# Of the default step: nodes of a block's side, of its margin, and around it that its part of the
-# coarse grid is made of.
+# With the default step, a block's side, its margin, and the reach around it from which its part of
+# the coarse grid is made; all in nodes.
 BLOCK_SIDE = 192
 BLOCK_MARGIN = 32
 COARSE_REACH = 3 * COARSENESS
@@ -472,7 +472,7 @@ def _descent_memory(job: Job) -> float:
 
 MakesStage = Callable[[Job], Stage]
 
-# In the order of a fit.
+# All stages, in the order in which a fit has them.
 STAGES: tuple[MakesStage, ...] = (
     axes,
     first_round,

@@ -21,18 +21,18 @@ from acctsne.runtime.rows import computed_dtype
 class SharedRows:
     """Rows of all processes, as far as this one has them."""
 
-    own: npt.NDArray[Any]  # those that it owns: whole blocks
-    n_samples: int  # of all
+    own: npt.NDArray[Any]  # the rows that it owns: whole blocks
+    n_samples: int  # the rows of all processes
     given_ends: list[int]  # where the rows end that each process was given
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the data of all processes."""
+        """The shape of the data of all processes."""
         return self.n_samples, int(self.own.shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the data."""
+        """The type of the data, the same on every process."""
         return self.own.dtype
 
     def given(self, rank: int) -> slice:
@@ -62,8 +62,8 @@ def share_rows(X: Any, processes: Processes) -> SharedRows:
     forms = processes.allgather((*checked.shape, checked.dtype.str))
     with processes.agreeing():
         _check_forms(forms)
-    # As they are if all are of one type, as they are computed with if not. Where there are no rows,
-    # the type is whatever an empty array happens to have.
+    # Rows stay of their type if all processes have the same, and otherwise get the one that they
+    # are computed with. A process without rows has no say: its empty array may be of any type.
     types = {np.dtype(dtype) for count, _, dtype in forms if count}
     computed_types = {computed_dtype(np.empty(0, dtype=one)) for one in types}
     dtype = types.pop() if len(types) == 1 else np.result_type(*computed_types)

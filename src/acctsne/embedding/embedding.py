@@ -178,7 +178,7 @@ class Embedding:
         Returns
         -------
         kl : float
-            Of P without exaggeration; never negative.
+            The divergence from P without exaggeration; never negative.
 
         Examples
         --------

@@ -104,7 +104,7 @@ def place_new_points(
     farthest = distances[:, -1:].astype(np.float64)
     scaled = np.divide(distances, farthest, where=farthest > 0, out=np.zeros(distances.shape))
     squared = np.ascontiguousarray(np.square(scaled), dtype=positions.dtype)
-    # As much as the neighbours allow.
+    # Few neighbours allow no more perplexity than a third of their number.
     perplexity = min(PERPLEXITY, max(1.0, squared.shape[1] / 3))
     weights: npt.NDArray[Any] = _core.search_perplexity(squared, perplexity, threads)[0]
     kind = _core.Map64 if positions.dtype == np.float64 else _core.Map32

@@ -158,7 +158,7 @@ def read_archive(
 ) -> Contents:
     """Read what write_archive wrote; ValueError, with the file named, for anything else.
 
-    Of the arrays, those named, or all.
+    Only the arrays that `arrays` names are read, or all if it is None.
     """
     with open(path, "rb") as file, incomplete(path):
         # Bytes before the archive would have numpy take it for a pickle.

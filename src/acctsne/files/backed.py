@@ -20,8 +20,8 @@ from acctsne.runtime.rows import stored_dtype
 # Numbers that are read at a time, or a chunk if that has more.
 BLOCK_NUMBERS = 2**22
 
-# Those of h5py's drivers that have the bytes where HDF5 says they are, and an open file of the
-# system's.
+# The drivers of h5py under which a file is an open file of the system's, with its bytes where HDF5
+# says they are.
 PLAIN_DRIVERS = ("sec2", "windows")
 
 ADVICE = "An npy file, or an HDF5 dataset without chunks and compression, is not read whole"

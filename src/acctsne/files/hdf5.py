@@ -56,7 +56,7 @@ def _check_inside(path: Path, node: Any, steps: int) -> None:
     if isinstance(node, h5py.Dataset):
         if node.external is not None or node.is_virtual:
             raise DataError(f"{path}: the numbers of {node.name} are in another file, not read")
-        # As older versions of AnnData name the categories of a column.
+        # Older versions of AnnData keep the categories of a column in a dataset that it refers to.
         categories = node.attrs.get("categories")
         if isinstance(categories, h5py.Reference) and categories and steps:
             _check_inside(path, node.file[categories], steps - 1)

@@ -42,7 +42,7 @@ class Wanted:
 
     key: str | None = None
     labels: str | None = None
-    # Of tables.
+    # The next four are for tables alone.
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
     header: bool | None = None

@@ -40,7 +40,7 @@ class StoredRows:
         Returns
         -------
         rows : ndarray of shape (end - begin, n_features)
-            Of type `dtype`.
+            The rows, of type `dtype`.
         """
         begin, end, _ = slice(begin, end).indices(self.shape[0])
         return self._read(begin, max(begin, end))

@@ -97,7 +97,7 @@ def random(
     Returns
     -------
     layout : ndarray of shape (n_samples, n_components)
-        Of standard deviation 1e-4 along each axis.
+        The layout, with standard deviation 1e-4 along each axis.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def spectral(
     Parameters
     ----------
     affinities : Affinities
-        Those that are to be embedded.
+        The affinities that are to be embedded.
     n_components : int, default=2
         Dimension of the layout.
     dtype : numpy.float32 or numpy.float64, default=numpy.float32
@@ -169,7 +169,7 @@ def multilevel(
     Parameters
     ----------
     affinities : Affinities
-        Those that are to be embedded.
+        The affinities that are to be embedded.
     n_components : int, default=2
         Dimension of the layout.
     dtype : numpy.float32 or numpy.float64, default=numpy.float32

@@ -39,8 +39,8 @@ def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
         The cluster; None for the current one.
 
     **parameters
-        Those of :class:`acctsne.distributed.TSNE`, without `comm`. An array as `init` has all rows.
-        `callback` is called on the first worker, with all positions.
+        The parameters of :class:`acctsne.distributed.TSNE`, without `comm`. An array as `init` has
+        all rows. `callback` is called on the first worker, with all positions.
 
     Returns
     -------

@@ -196,9 +196,10 @@ class _ScikitLearn:
         self._search, self._X = search, X
 
     def neighbors(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-        """Find those of every sample, without itself."""
+        """Find the neighbours of every sample, itself not among them."""
         if self._is_function:
-            # Which Python interrupts by itself; of symmetric pairs, one is asked for.
+            # Python interrupts its own functions, so blocks are not needed; and without queries
+            # scikit-learn calls a metric for one of two symmetric pairs only.
             distances, indices = self._search.kneighbors()
             return indices.astype(np.int32), distances
         indices, distances = self.query(self._X, self._n_neighbors + 1)
@@ -209,12 +210,12 @@ class _ScikitLearn:
         return indices[others].reshape(shape), distances[others].reshape(shape)
 
     def query(self, rows: Any, k: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-        """Find those of other rows."""
+        """Find the neighbours of other rows."""
         if self._is_function:
             distances, indices = self._search.kneighbors(rows, n_neighbors=k)
             return indices.astype(np.int32), distances
         indices = np.empty((rows.shape[0], k), dtype=np.int32)
-        # Of whatever type the distances are.
+        # Double precision holds distances of whatever type the search has them.
         distances = np.empty((rows.shape[0], k), dtype=np.float64)
 
         def find(block: slice) -> None:
@@ -354,7 +355,7 @@ def _by_pynndescent(
     short = np.flatnonzero(((indices < 0) | (indices == rows)).any(axis=1))
     if len(short):
         found, theirs = exact.query(X[short], k + 1)
-        # Without itself, or without the last where duplicates hide it.
+        # The sample is left out, or the last one where duplicates hide the sample.
         order = np.argsort(found == short[:, None], axis=1, kind="stable")[:, :k]
         indices[short] = np.take_along_axis(found, order, axis=1)
         distances[short] = np.take_along_axis(theirs, order, axis=1)

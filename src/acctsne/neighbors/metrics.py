@@ -22,8 +22,8 @@ NATIVE_METRICS = {
     "cosine": "cosine",
     "correlation": "correlation",
 }
-# Those whose distance is half the squared Euclidean one of rows with length 1, and whether the rows
-# are centred first.
+# Metrics whose distance is half the squared Euclidean one of rows with length 1, and whether the
+# rows are centred first.
 CENTERS_ROWS = {"cosine": False, "correlation": True}
 
 

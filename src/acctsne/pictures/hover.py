@@ -129,7 +129,7 @@ def _text(entry: Any) -> str:
         return ""
     if isinstance(entry, float | np.floating):
         whole = abs(float(entry)) < _LARGEST_WHOLE and entry == int(entry)
-        # Of a float itself, as NumPy's says its type, too.
+        # NumPy's float64 is a float whose repr names its type, which a float's own does not.
         shortest = repr(float(entry)) if isinstance(entry, float) else str(entry)
         return str(int(entry)) if whole else shortest
     if isinstance(entry, datetime):

@@ -36,7 +36,8 @@ _MAP_SECONDS = 1.0  # that a map of several is shown
 _FRAMES_OF_A_FLIP = 24  # from one map to the next
 _INCHES, _DPI = 6.0, 100
 
-# Of the encoder of mp4, whose own default is 23: higher is smaller, and coarser.
+# The rate factor of the encoder of mp4, whose own default is 23: with a higher one films are
+# smaller, and coarser.
 _RATE_FACTOR = 25
 
 

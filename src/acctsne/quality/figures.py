@@ -25,7 +25,8 @@ from acctsne.runtime.threads import effective_threads
 # A perplexity, or a word for one that suits the number of samples.
 Perplexity = float | str
 
-# Of a map: squares of distances in many dimensions stay far from the end of double precision.
+# The largest that a map may have: squares of distances in many dimensions then stay far from the
+# end of double precision.
 LARGEST_COORDINATE = 1e150
 
 

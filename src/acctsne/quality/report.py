@@ -319,7 +319,7 @@ def _rows_to_rank(checked: Inputs, metric: str) -> tuple[Any, npt.NDArray[np.int
 
 @dataclass(frozen=True)
 class _Judgement:
-    """Of neighbourhoods, by the order of nearness elsewhere: a row for each point."""
+    """How well neighbourhoods agree with the order of nearness elsewhere, a row for each point."""
 
     kept: Floats
     score: Floats
@@ -352,7 +352,8 @@ class _Ranks:
         n, sizes = rows.shape[0], np.array(self.sizes, dtype=np.int64)
         asked = elsewhere.indices[:, : max(self.sizes)].copy()
         theirs = asked[equidistant]
-        # Of points that are known nothing is counted among the references.
+        # Ranks of points that are known take no counting: rows whose order is computed below ask
+        # for those only.
         asked[equidistant] = nearest.indices[equidistant, : asked.shape[1]]
         if isinstance(rows, SparseRows):
             kept, penalties, variances, by_reference = rows.rank_penalties(

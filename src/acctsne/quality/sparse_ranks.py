@@ -136,7 +136,7 @@ class _Counter:
         counts = (self._rank_of[self._references] == 0) & (self._references != i)
         self._rank_of[self._nearest[i]] = 0
 
-        # Those beyond the known ones, nearest first; ties go to the lower index.
+        # The asked points beyond the known ones, nearest first; ties go to the lower index.
         places = np.flatnonzero(ranks == 0)
         places = places[np.lexsort((asked[places], asked_distances[places]))]
         limits, ids = asked_distances[places], asked[places]

@@ -51,7 +51,7 @@ def check_integer(name: str, value: Any) -> None:
 
 def check_choice(name: str, value: Any, choices: Collection[str], others: str = "") -> None:
     """Refuse what is none of some words; `others` says what else was possible."""
-    # Of other types, some do not compare with words at all.
+    # Only words are looked for: some values of other types cannot be compared with words at all.
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be {others}one of {', '.join(choices)}; got {value!r}")
 
@@ -116,7 +116,7 @@ def _check_compressed(X: Any, majors: int, minors: int, minor: str) -> None:
         raise ValueError(f"{len(indices)} indices are given for {len(X.data)} values")
     if len(indptr) != majors + 1:
         raise ValueError(f"indptr has {len(indptr)} offsets; {majors + 1} are needed")
-    # As they are compared, unsigned numbers cannot wrap around.
+    # Offsets are compared, not subtracted: differences of unsigned numbers could wrap around.
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("indptr must begin with 0 and never descend")
     if indptr[-1] > len(indices):

@@ -115,7 +115,7 @@ def check_representable(X: Any, name: str) -> None:
             f"{name} is a structured array, of fields {', '.join(X.dtype.names[:5])}; "
             "numpy.lib.recfunctions.structured_to_unstructured makes an array of numbers of it"
         )
-    # Of an array of times alone; columns of times in tables are refused.
+    # An array of times becomes numbers, all but NaT; columns of times in tables are refused.
     times = getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M")
     if times and np.isnat(np.asarray(X)).any():
         raise ValueError(f"{name} has NaT, times that are missing; leave out their rows")

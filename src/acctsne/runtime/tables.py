@@ -26,7 +26,7 @@ def turned_into_numbers(X: Any, name: str = "X") -> Iterator[None]:
     """
     _refuse_times(X, name)
     try:
-        # Of more than double precision, whatever becomes infinite is found as such.
+        # A number of a wider type may become infinite in double precision, and is refused as such.
         with np.errstate(over="ignore"):
             yield
     except OverflowError:
@@ -110,7 +110,7 @@ def _fault(X: Any, name: str, error: Exception) -> str | None:
         fault = _fault_of_column(column)
         if fault is not None:
             return _told(name, label, fault)
-    # As scikit-learn, by narwhals, does for an estimator, which keeps the names.
+    # An estimator keeps the names of columns, which scikit-learn reads by narwhals: its error.
     if type(error).__name__ == "DuplicateError":
         twice, _ = Counter(names).most_common(1)[0]
         return (
