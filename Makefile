@@ -112,7 +112,7 @@ check-all: test docs sanitizers clang arm64 arm64-python tidy benchmark-smoke te
 
 tidy: native-test
 	$(BIN)/python -m pip install --quiet --group tidy
-	clang-tidy -p build/release --quiet $(filter-out native/bind/% native/fuzz/% native/kernels/% native/tests/%,$(filter %.cpp,$(NATIVE_SOURCES)))
+	clang-tidy -p build/release --quiet $(filter-out native/bind/% native/fuzz/% native/tests/%,$(filter %.cpp,$(NATIVE_SOURCES)))
 
 # Benchmarks on small data: that they run, not what they say.
 benchmark-smoke: build/installed $(VENV)/ready
