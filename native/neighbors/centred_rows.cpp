@@ -35,7 +35,7 @@ constexpr Size kAddedNumbers = 16384;
 // Where rows come from: row(id, scratch) has their numbers, in the scratch memory if they are not
 // in memory as they are needed.
 template <typename Data_>
-struct DenseRows {
+struct DenseSource {
   using Data = Data_;
   PointSet<Data> points;
 
@@ -47,7 +47,7 @@ struct DenseRows {
 };
 
 template <typename Data_>
-struct SparseRows {
+struct SparseSource {
   using Data = Data_;
   CsrView<Data> matrix;
   Size columns;
@@ -119,7 +119,7 @@ Numbers mean_of(const Source& own, Size samples, double scale, Size block_rows,
       own.rows(), block_rows, own.features(), processes, team,
       [&](Size begin, Size end, int worker, double* sums) {
         for (Size id = begin; id < end; ++id) {
-          if constexpr (std::is_same_v<Source, SparseRows<typename Source::Data>>) {
+          if constexpr (std::is_same_v<Source, SparseSource<typename Source::Data>>) {
             own.for_numbers(id, [&](Size column, auto value) {
               sums[column] += static_cast<double>(value) * scale;
             });
@@ -292,7 +292,7 @@ private:
 
   // Every `step`-th row of all processes.
   Source every(Size step) {
-    if constexpr (std::is_same_v<Source, SparseRows<Data>>) {
+    if constexpr (std::is_same_v<Source, SparseSource<Data>>) {
       Source some = own_;
       some.step = step;
       return some;
@@ -339,15 +339,15 @@ private:
 // Where there are many features, the mean is taken off the products of sparse rows, not off the
 // rows.
 template <typename Data>
-class MultipliedSparseRows final : public MultipliedRows<SparseRows<Data>, Data> {
+class MultipliedSparseRows final : public MultipliedRows<SparseSource<Data>, Data> {
 public:
-  using MultipliedRows<SparseRows<Data>, Data>::MultipliedRows;
+  using MultipliedRows<SparseSource<Data>, Data>::MultipliedRows;
 
   void covariance_times(const Numbers& axes, Size step, double* products) override {
     const Axes by_feature(axes, this->origin());
     const Size width = by_feature.count;
     const Size features = this->features();
-    SparseRows<Data> rows = this->own();
+    SparseSource<Data> rows = this->own();
     rows.step = step;
     // Of each feature, and in the end of the rows' coordinates themselves.
     const Size length = (features + 1) * width;
@@ -375,7 +375,7 @@ public:
 
   Numbers times(const Numbers& axes) override {
     const Axes by_feature(axes, this->origin());
-    const SparseRows<Data>& rows = this->own();
+    const SparseSource<Data>& rows = this->own();
     Numbers coordinates(at(rows.rows() * by_feature.count));
     parallel_for(this->team(), rows.rows(), kChunkRows, [&](Size begin, Size end) {
       for (Size id = begin; id < end; ++id) {
@@ -406,7 +406,7 @@ private:
         }
       }
     }
-    void place(const SparseRows<Data>& rows, Size id, double* to) const {
+    void place(const SparseSource<Data>& rows, Size id, double* to) const {
       std::transform(center.begin(), center.end(), to, [](double x) { return -x; });
       rows.for_numbers(id, [&](Size feature, Data value) {
         const double number = static_cast<double>(value) * origin.scale;
@@ -508,7 +508,7 @@ void place_rows(const PointSet<Data>& rows, const Origin& origin, const MatrixVi
     Chunk<float>& chunk = chunks[at(worker)];
     const Size begin = i * kChunkRows;
     const Size count = std::min(kChunkRows, rows.rows - begin);
-    chunk.read(DenseRows<Data>{rows}, origin, begin, count, squared_norms + begin);
+    chunk.read(DenseSource<Data>{rows}, origin, begin, count, squared_norms + begin);
     if (axes != nullptr) {
       chunk.place(packed, coordinates + begin * dims);
     } else {
@@ -520,17 +520,17 @@ void place_rows(const PointSet<Data>& rows, const Origin& origin, const MatrixVi
 template <typename Data>
 std::unique_ptr<CentredRows> centred_rows(const PointSet<Data>& own, Size samples,
                                           Communicator& processes, ThreadTeam& team) {
-  const DenseRows<Data> rows{own};
+  const DenseSource<Data> rows{own};
   const double scale = power_of_two_scale<Data>(largest_of(processes, largest_size(own, team)));
   Origin origin{scale, mean_of(rows, samples, scale, kDataBlock, processes, team)};
-  return std::make_unique<MultipliedRows<DenseRows<Data>, Data>>(rows, samples, std::move(origin),
+  return std::make_unique<MultipliedRows<DenseSource<Data>, Data>>(rows, samples, std::move(origin),
                                                                  kDataBlock, processes, team);
 }
 
 template <typename Data>
 std::unique_ptr<CentredRows> centred_rows(const CsrView<Data>& matrix, Size features,
                                           ThreadTeam& team) {
-  const SparseRows<Data> rows{matrix, features};
+  const SparseSource<Data> rows{matrix, features};
   const Data largest = kernels().linear.of<Data>().largest_size(
       matrix.values.data(), static_cast<Size>(matrix.values.size()));
   const double scale = power_of_two_scale<Data>(static_cast<double>(largest));
@@ -542,9 +542,9 @@ std::unique_ptr<CentredRows> centred_rows(const CsrView<Data>& matrix, Size feat
 template <typename Data>
 std::unique_ptr<CentredRows> centred_sample(const PointSet<Data>& sample, Origin& origin,
                                             ThreadTeam& team) {
-  const DenseRows<Data> rows{sample};
+  const DenseSource<Data> rows{sample};
   origin.center = mean_of(rows, rows.rows(), origin.scale, kSampleBlock, one_process, team);
-  return std::make_unique<MultipliedRows<DenseRows<Data>, float>>(rows, rows.rows(), origin,
+  return std::make_unique<MultipliedRows<DenseSource<Data>, float>>(rows, rows.rows(), origin,
                                                                   kSampleBlock, one_process, team);
 }
 
