@@ -155,9 +155,9 @@ public:
       const Data* row = from.row(first + i, scratch);
       double norm = 0;
       if constexpr (std::is_same_v<Number, float>) {
-        norm = linear.centre_in_float(row, origin.scale, origin.center.data(), features_, to);
+        norm = linear.centre_in_float(row, origin.scale, origin.centre.data(), features_, to);
       } else {
-        norm = linear.centre(row, origin.scale, origin.center.data(), features_, to);
+        norm = linear.centre(row, origin.scale, origin.centre.data(), features_, to);
       }
       if (squared_norms != nullptr) {
         squared_norms[i] = norm;
@@ -368,7 +368,7 @@ public:
     for (Size f = 0; f < features; ++f) {
       for (Size a = 0; a < width; ++a) {
         products[a * features + f] =
-            sum[at(f * width + a)] - this->origin().center[at(f)] * in_all[a];
+            sum[at(f * width + a)] - this->origin().centre[at(f)] * in_all[a];
       }
     }
   }
@@ -395,19 +395,19 @@ private:
   // What a feature has on each axis, together.
   struct Axes {
     Axes(const Numbers& axes, const Origin& origin_)
-        : origin(origin_), features(static_cast<Size>(origin.center.size())),
+        : origin(origin_), features(static_cast<Size>(origin.centre.size())),
           count(static_cast<Size>(axes.size()) / features), numbers(axes.size()),
-          center(at(count), 0.0) {
+          centre(at(count), 0.0) {
       for (Size a = 0; a < count; ++a) {
         for (Size f = 0; f < features; ++f) {
           const double number = axes[at(a * features + f)];
           numbers[at(f * count + a)] = number;
-          center[at(a)] += origin.center[at(f)] * number;
+          centre[at(a)] += origin.centre[at(f)] * number;
         }
       }
     }
     void place(const SparseSource<Data>& rows, Size id, double* to) const {
-      std::transform(center.begin(), center.end(), to, [](double x) { return -x; });
+      std::transform(centre.begin(), centre.end(), to, [](double x) { return -x; });
       rows.for_numbers(id, [&](Size feature, Data value) {
         const double number = static_cast<double>(value) * origin.scale;
         for (Size a = 0; a < count; ++a) {
@@ -420,7 +420,7 @@ private:
     Size features;
     Size count;
     Numbers numbers;
-    Numbers center;
+    Numbers centre;
   };
 };
 
@@ -524,7 +524,7 @@ std::unique_ptr<CentredRows> centred_rows(const PointSet<Data>& own, Size sample
   const double scale = power_of_two_scale<Data>(largest_of(processes, largest_size(own, team)));
   Origin origin{scale, mean_of(rows, samples, scale, kDataBlock, processes, team)};
   return std::make_unique<MultipliedRows<DenseSource<Data>, Data>>(rows, samples, std::move(origin),
-                                                                 kDataBlock, processes, team);
+                                                                   kDataBlock, processes, team);
 }
 
 template <typename Data>
@@ -543,9 +543,9 @@ template <typename Data>
 std::unique_ptr<CentredRows> centred_sample(const PointSet<Data>& sample, Origin& origin,
                                             ThreadTeam& team) {
   const DenseSource<Data> rows{sample};
-  origin.center = mean_of(rows, rows.rows(), origin.scale, kSampleBlock, one_process, team);
-  return std::make_unique<MultipliedRows<DenseSource<Data>, float>>(rows, rows.rows(), origin,
-                                                                  kSampleBlock, one_process, team);
+  origin.centre = mean_of(rows, rows.rows(), origin.scale, kSampleBlock, one_process, team);
+  return std::make_unique<MultipliedRows<DenseSource<Data>, float>>(
+      rows, rows.rows(), origin, kSampleBlock, one_process, team);
 }
 
 #define ACCTSNE_CENTRED_ROWS_OF(Data)                                                              \
