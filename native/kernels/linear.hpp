@@ -28,7 +28,7 @@ struct LinearKernels {
 
   // neighbors/centred_rows.cpp: the largest size of a number.
   Real (*largest_size)(const Real* numbers, Size count);
-  // neighbors/centred_rows.cpp: scale * row - centre, in double, rounded to float or to Real;
+  // neighbors/multiplied_rows.hpp: scale * row - centre, in double, rounded to float or to Real;
   // returns its squared norm.
   double (*centre_in_float)(const Real* row, double scale, const double* centre, Size count,
                             float* to);
