@@ -309,7 +309,8 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
 // Estimates the distances of a tile's queries from the first `points` to visit.
 template <typename Data>
 void CellSearch<Data>::estimate(const FilterQueries& tile, Size points, Scratch& scratch) const {
-  // All but those of the fourth stage, which cost most and say least (docs/tuning.md).
+  // The axes of the fourth stage are left out: they are the most, and change an estimate least
+  // (docs/tuning.md).
   const Size dims = panels_.stages().dims[std::min(panels_.stages().count, kMostStages - 1) - 1];
   scratch.estimates.resize(static_cast<std::size_t>(kTileQueries * points));
   for (Size at = 0; at < points; at += panels_.width()) {
