@@ -86,6 +86,70 @@ def test_the_referee_is_independent() -> None:
     assert not any("Optimizer" in path.read_text() for path in sources)
 
 
+# The native rooms, from the door to the cellar, and which others each may include. Every room may
+# include native/include, which the files beside the rooms implement.
+NATIVE = ROOT / "native"
+NATIVE_ROOMS: dict[str, set[str]] = {
+    "bind": {"quality", "optimize", "forces", "affinities", "neighbors", "tree", "kernels"},
+    # The referee takes nothing from the optimiser; what else it takes is named below.
+    "quality": {"forces", "neighbors", "kernels"},
+    "optimize": {"forces", "affinities", "tree", "kernels"},
+    "forces": {"affinities", "tree", "kernels"},
+    "affinities": {"kernels"},
+    "neighbors": {"linear", "kernels"},
+    "tree": {"kernels"},
+    "linear": {"kernels"},
+    # Compiled once per instruction set: an inline function that they shared with other files could
+    # be linked as the copy that not every CPU can run.
+    "kernels": set(),
+    "include": set(),
+}
+# Programs, which may include whatever they try.
+NATIVE_PROGRAMS = {"tests", "fuzz"}
+
+
+def included(path: Path) -> set[Path]:
+    """Find the files of ours that a native file includes."""
+    names = re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
+    folders = (path.parent, NATIVE, NATIVE / "include")
+    found = {
+        name: [folder / name for folder in folders if (folder / name).exists()] for name in names
+    }
+    assert [name for name, paths in found.items() if not paths] == [], path
+    return {paths[0].relative_to(NATIVE) for paths in found.values()}
+
+
+def test_every_native_folder_is_a_room() -> None:
+    folders = {path.name for path in NATIVE.iterdir() if path.is_dir()}
+    assert folders == {*NATIVE_ROOMS, *NATIVE_PROGRAMS}
+    rooms = list(NATIVE_ROOMS)
+    for depth, room in enumerate(rooms):
+        assert NATIVE_ROOMS[room] <= set(rooms[depth + 1 :]), f"{room} may include one above it"
+
+
+@pytest.mark.parametrize("room", [*NATIVE_ROOMS, "."])
+def test_native_includes_go_down(room: str) -> None:
+    files = NATIVE.glob("*.?pp") if room == "." else (NATIVE / room).rglob("*.?pp")
+    allowed = {room, "include"} | NATIVE_ROOMS.get(room, set())
+    wrong = [
+        f"{path.relative_to(NATIVE)} includes {other}"
+        for path in sorted(files)
+        for other in sorted(included(path))
+        if other.parts[0] not in allowed
+    ]
+    assert wrong == []
+
+
+def test_the_native_referee_is_independent() -> None:
+    """Beside the sum over all pairs, it takes what the map's kernel and a row of the data are."""
+    others = {other for path in (NATIVE / "quality").glob("*.?pp") for other in included(path)}
+    assert {str(other) for other in others if other.parts[0] in ("forces", "neighbors")} == {
+        "forces/output_kernel.hpp",
+        "forces/repulsive_exact.hpp",
+        "neighbors/points.hpp",
+    }
+
+
 def test_private_names_of_scikit_learn_are_in_one_place() -> None:
     private = re.compile(r"^\s*(?:from|import) sklearn[\w.]*(?:\._| import _)", re.MULTILINE)
     found = {room_of(path) for path in MODULES if private.search(path.read_text())}

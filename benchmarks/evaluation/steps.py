@@ -97,7 +97,7 @@ def longer(store: Store, plan: Plan) -> list[str]:
     ]
     if not shown:
         return []
-    # From native/tree/summarize.cpp, build.cpp and node.hpp.
+    # From native/tree/summarize.cpp and build.cpp, and native/kernels/node.hpp.
     told = (
         f"Longer than the paper's on one thread: {'; '.join(shown)}. Ours does more there, for the "
         "repulsion's sake. Summarisation also puts the points into the order of the tree, looks "

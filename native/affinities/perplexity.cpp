@@ -25,7 +25,7 @@ constexpr double kEntropyTolerance = 1e-10;
 constexpr int kMaxSteps = 200;
 constexpr Size kRowsPerChunk = 256;
 
-struct RowSums {
+struct WeightSums {
   double total;   // of the weights
   double entropy; // of the weights normalised
 };
@@ -61,7 +61,7 @@ public:
   }
 
   // The same; infinite beta leaves the nearest only.
-  RowSums weigh_with_limits(double beta) {
+  WeightSums weigh_with_limits(double beta) {
     if (!std::isinf(beta)) {
       const GaussianSums sums = weigh(beta);
       return {sums.total, std::log(sums.total) + beta * (sums.first / sums.total)};
@@ -94,7 +94,7 @@ struct Mixture {
 struct RowResult {
   double beta; // in the row's unit
   bool reached;
-  RowSums sums; // of the weights, which are those of beta
+  WeightSums sums; // of the weights, which are those of beta
 };
 
 // Where the search begins. In units of the mean distance beta is much the same in all data, a
@@ -155,7 +155,7 @@ RowResult search_row(Row& row, double target_entropy) {
 // The distribution of a row: weights divided by their total, which is at least 1.
 template <typename Real>
 void write_row(const ConditionalRows<Real>& rows, Size i, std::span<const double> weights,
-               RowSums sums) {
+               WeightSums sums) {
   const double factor = 1 / sums.total;
   std::transform(weights.begin(), weights.end(), rows.conditional + i * rows.neighbors,
                  [factor](double weight) { return static_cast<Real>(weight * factor); });

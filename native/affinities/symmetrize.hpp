@@ -20,7 +20,8 @@ namespace acctsne {
 template <typename Real>
 class SymmetrizedRows final : public JointRows<Real> {
 public:
-  // Below this a small C is transposed in one go, which is fastest: 170 MB in float.
+  // A C of no more edges than these is transposed in one go, which is fastest. At 10 bytes each
+  // they take 168 MB in float.
   static constexpr EdgeId kGroupEdges = EdgeId{1} << 24;
 
   SymmetrizedRows(const Conditional<Real>& conditional, ThreadTeam& team,

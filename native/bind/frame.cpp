@@ -43,7 +43,7 @@ FrameTuple to_python(Frame&& frame) {
   if (frame.axes > 0) {
     axes = to_numpy(std::move(frame.columns), {features, static_cast<std::size_t>(frame.axes)});
   }
-  return {frame.origin.scale, to_numpy(std::move(frame.origin.center), {features}), axes};
+  return {frame.origin.scale, to_numpy(std::move(frame.origin.centre), {features}), axes};
 }
 
 FrameTuple find(const DataRows& X, Size neighbors, std::optional<Size> axes, int threads) {
@@ -71,15 +71,15 @@ FrameTuple find_of_sample(const DataRows& sample, Size samples, double largest, 
 }
 
 std::tuple<Output<float>, Output<double>> project(const DataRows& X, double scale,
-                                                  Input1<double> center, const OptionalAxes& axes,
+                                                  Input1<double> centre, const OptionalAxes& axes,
                                                   int threads) {
   return with_data(X, [&]<typename Data>() {
     const PointSet<Data> rows = rows_of_data<Data>(X);
     require_scale<Data>(scale);
-    require(center.shape(0) == X.shape(1) &&
+    require(centre.shape(0) == X.shape(1) &&
                 (!axes || (axes->shape(0) == X.shape(1) && axes->shape(1) >= 1)),
             "the frame does not fit the data");
-    const Origin origin{scale, {center.data(), center.data() + center.shape(0)}};
+    const Origin origin{scale, {centre.data(), centre.data() + centre.shape(0)}};
     const std::size_t dims = axes ? axes->shape(1) : X.shape(1);
     LargeArray<float> coordinates = make_large_array<float>(X.shape(0) * dims, threads);
     LargeArray<double> squared_norms = make_large_array<double>(X.shape(0), threads);

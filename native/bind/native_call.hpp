@@ -125,8 +125,9 @@ private:
   std::exception_ptr failure_;
 };
 
-// Calls that are under way in all threads, or -1 while the SIMD level is being changed. No lock of
-// Python's keeps threads apart here: a free-threaded one has none.
+// How many calls are under way in all threads, or -1 while the SIMD level is being changed. It is
+// atomic because a free-threaded Python has no lock that would let only one thread at a time come
+// here.
 inline std::atomic<int> calls_under_way{0};
 
 // A call that begins with one level's tables ends with them.

@@ -62,9 +62,8 @@ void bind_map(nb::module_& m, const char* name) {
   nb::class_<Bound>(m, name)
       .def(nb::init<Input2<Real>, const RepulsionOptions&>(), "positions"_a.noconvert(),
            "options"_a)
-      .def("place", &Bound::place, "neighbors"_a.noconvert(),
-           "weights"_a.noconvert(), "initial"_a.noconvert(), "phase"_a, "threads"_a,
-           "progress"_a.none() = nb::none());
+      .def("place", &Bound::place, "neighbors"_a.noconvert(), "weights"_a.noconvert(),
+           "initial"_a.noconvert(), "phase"_a, "threads"_a, "progress"_a.none() = nb::none());
 }
 
 } // namespace

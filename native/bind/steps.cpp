@@ -119,7 +119,7 @@ template <typename Real>
 struct TreeArrays {
   std::vector<PointId> order;
   std::vector<MortonCode> codes;
-  std::vector<Real> centers;
+  std::vector<Real> centres;
   std::vector<Real> sides;
   std::vector<PointId> begins;
   std::vector<PointId> ends;
@@ -135,7 +135,7 @@ TreeArrays<Real> arrays_of(const Tree<Real, kDims>& tree) {
   arrays.order.assign(tree.order().begin(), tree.order().end());
   arrays.codes.assign(tree.codes().begin(), tree.codes().end());
   for (const auto& node : tree.nodes()) {
-    arrays.centers.insert(arrays.centers.end(), node.center, node.center + kDims);
+    arrays.centres.insert(arrays.centres.end(), node.centre, node.centre + kDims);
     arrays.sides.push_back(node.side);
     arrays.begins.push_back(node.begin);
     arrays.ends.push_back(node.end);
@@ -167,7 +167,7 @@ Dict<nb::any> tree_arrays(Input2<Real> Y, int threads) {
   Dict<nb::any> result;
   result["order"] = to_numpy(std::move(arrays.order), {Y.shape(0)});
   result["codes"] = to_numpy(std::move(arrays.codes), {Y.shape(0)});
-  result["center"] = to_numpy(std::move(arrays.centers), {n, dims});
+  result["center"] = to_numpy(std::move(arrays.centres), {n, dims});
   result["side"] = to_numpy(std::move(arrays.sides), {n});
   result["begin"] = to_numpy(std::move(arrays.begins), {n});
   result["end"] = to_numpy(std::move(arrays.ends), {n});

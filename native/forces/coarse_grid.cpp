@@ -6,8 +6,6 @@
 // potential the other way round.
 #include "forces/coarse_grid.hpp"
 
-#include "kernels/dispatch.hpp"
-
 #include <algorithm>
 
 namespace acctsne {
@@ -81,7 +79,6 @@ void CoarseGrid<Real>::charge(const Grid<Real>& fine, std::span<const Size> bloc
 // Some rows of a column.
 template <typename Real>
 void CoarseGrid<Real>::charge_column(const Grid<Real>& fine, Size x, Rows rows, int worker) {
-  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
   Real* line = lines_.data() + worker * room_;
   const Size first = kCoarseness * (rows.begin - 3); // of the line's nodes
   const Size begin = std::max<Size>(first, 0);
@@ -97,14 +94,14 @@ void CoarseGrid<Real>::charge_column(const Grid<Real>& fine, Size x, Rows rows, 
     }
   }
   std::fill_n(line, line_size_, Real(0));
-  const Size length = chunk_count(end - begin, kernel.lanes) * kernel.lanes;
-  kernel.add_lines(columns, weights, count, length, line + begin - first);
-  kernel.coarsen_line(line + 3 * kCoarseness, rows.end - rows.begin, grid_.column(x) + rows.begin);
+  const Size length = chunk_count(end - begin, grid_kernels_.lanes) * grid_kernels_.lanes;
+  grid_kernels_.add_lines(columns, weights, count, length, line + begin - first);
+  grid_kernels_.coarsen_line(line + 3 * kCoarseness, rows.end - rows.begin,
+                             grid_.column(x) + rows.begin);
 }
 
 template <typename Real>
 void CoarseGrid<Real>::add_to(Grid<Real>& fine, ThreadTeam& team) {
-  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
   team.for_chunks(chunk_count(fine.nodes(0), kColumnsPerChunk), [&](Size chunk, int worker) {
     const Size begin = chunk * kColumnsPerChunk;
     const Size end = std::min(begin + kColumnsPerChunk, fine.nodes(0));
@@ -114,18 +111,17 @@ void CoarseGrid<Real>::add_to(Grid<Real>& fine, ThreadTeam& team) {
       return lines_.data() + worker * room_ + (x - first) * line_size_;
     };
     for (Size x = first; x < last; ++x) {
-      kernel.refine_line(grid_.column(x), grid_.nodes(1) - 3, line(x));
+      grid_kernels_.refine_line(grid_.column(x), grid_.nodes(1) - 3, line(x));
     }
     for (Size x = begin; x < end; ++x) {
       const FourLines<Real> four(x, line);
-      kernel.add_lines(four.lines, four.weights, 4, fine.stride(), fine.column(x));
+      grid_kernels_.add_lines(four.lines, four.weights, 4, fine.stride(), fine.column(x));
     }
   });
 }
 
 template <typename Real>
 void CoarseGrid<Real>::add_to(Grid<Real>& fine, Size block, int worker) {
-  const GridKernels<Real>& kernel = kernels().grid.of<Real>();
   const Rows columns = blocks_.columns_of(block);
   const Rows rows = blocks_.rows_of(block);
   const Size first = columns.begin / kCoarseness;
@@ -136,12 +132,12 @@ void CoarseGrid<Real>::add_to(Grid<Real>& fine, Size block, int worker) {
   Real* lines = lines_.data() + worker * room_;
   const auto line = [&](Size x) { return lines + (x - first) * blocks_.side; };
   for (Size x = first; x < last; ++x) {
-    kernel.refine_line(grid_.column(x) + rows.begin / kCoarseness, fours, line(x));
+    grid_kernels_.refine_line(grid_.column(x) + rows.begin / kCoarseness, fours, line(x));
     std::fill(line(x) + fours * kCoarseness, line(x) + blocks_.side, Real(0));
   }
   for (Size x = columns.begin; x < std::min(columns.end, fine.nodes(0)); ++x) {
     const FourLines<Real> four(x, line);
-    kernel.add_lines(four.lines, four.weights, 4, blocks_.side, fine.column(x) + rows.begin);
+    grid_kernels_.add_lines(four.lines, four.weights, 4, blocks_.side, fine.column(x) + rows.begin);
   }
 }
 

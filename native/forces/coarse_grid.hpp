@@ -7,6 +7,7 @@
 #include "forces/convolution.hpp"
 #include "forces/grid.hpp"
 #include "forces/grid_blocks.hpp"
+#include "kernels/dispatch.hpp"
 
 #include <span>
 #include <vector>
@@ -35,6 +36,7 @@ public:
 private:
   void charge_column(const Grid<Real>& fine, Size x, Rows rows, int worker);
 
+  const GridKernels<Real>& grid_kernels_ = kernels().grid.of<Real>();
   GridConvolution<Real> convolution_;
   Grid<Real> grid_;
   GridBlocks blocks_;

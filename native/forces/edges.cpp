@@ -57,6 +57,10 @@ bool is_near(PointId column, Size window) {
   return column >= window && column < window + kEdgeWindow;
 }
 
+EdgeId whole_vectors(EdgeId edges, EdgeId lanes) {
+  return chunk_count(edges, lanes) * lanes;
+}
+
 // The end of a row's edges before its padding.
 template <typename Column>
 EdgeId end_of_edges(const Column* columns, EdgeId begin, EdgeId end, Size itself) {
@@ -118,6 +122,8 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
     const Size i = label[static_cast<std::size_t>(given.row)];
     if (to_half != nullptr) {
       std::vector<std::uint16_t>& converted = halves[static_cast<std::size_t>(worker)];
+      const auto edges = static_cast<EdgeId>(row.values.size());
+      row.values.resize(static_cast<std::size_t>(whole_vectors(edges, kernel.edge_lanes)));
       converted.resize(row.values.size());
       to_half(row.values.data(), static_cast<Size>(row.values.size()), half_scale_,
               converted.data());
@@ -300,7 +306,8 @@ void Edges<Real>::send_rows(Rows leaving, const std::vector<PointId>& label, Sto
 template <typename Real>
 void Edges<Real>::take_row(const JointRow<Real>& given, const std::vector<PointId>& label,
                            Row<Real>& row) {
-  row.resize(given.columns.size());
+  row.columns.resize(given.columns.size());
+  row.values.resize(given.columns.size());
   std::size_t count = 0;
   for (std::size_t e = 0; e < given.columns.size(); ++e) {
     row.columns[count] = label[static_cast<std::size_t>(given.columns[e])];
@@ -315,7 +322,8 @@ template <typename Real>
 void Edges<Real>::join_parts(Size i, const std::vector<PointId>& label,
                              std::vector<PointId>& columns) const {
   const auto at = static_cast<std::size_t>(i);
-  const auto& [near, far] = edges_;
+  const auto& near = edges_.near;
+  const auto& far = edges_.far;
   const Size window = window_of(i, rows());
   const EdgeId near_begin = near.offsets[at];
   const EdgeId far_begin = far.offsets[at];
@@ -337,13 +345,15 @@ template <typename Real>
 template <typename Value>
 void Edges<Real>::merge_parts(Size i, const std::vector<PointId>& label, Row<Value>& row) const {
   const auto at = static_cast<std::size_t>(i);
-  const auto& [near, far] = edges_;
+  const auto& near = edges_.near;
+  const auto& far = edges_.far;
   const Size window = window_of(i, rows());
   EdgeId n = near.offsets[at];
   EdgeId f = far.offsets[at];
   const EdgeId near_end = end_of_edges(near.columns.get(), n, near.offsets[at + 1], i - window);
   const EdgeId far_end = end_of_edges(far.columns.get(), f, far.offsets[at + 1], i);
-  row.resize(static_cast<std::size_t>(near_end - n + far_end - f));
+  row.columns.resize(static_cast<std::size_t>(near_end - n + far_end - f));
+  row.values.resize(row.columns.size());
   PointId* columns = row.columns.data();
   Value* values = row.values.data();
   const auto take_near = [&] {
@@ -374,6 +384,10 @@ void Edges<Real>::merge_parts(Size i, const std::vector<PointId>& label, Row<Val
 }
 
 template <typename Real>
+Edges<Real>::Store::Store(Size rows)
+    : near(rows), far(rows), lanes(kernels().attractive.of<Real>().edge_lanes) {}
+
+template <typename Real>
 void Edges<Real>::Store::count_row(Size i, std::span<const PointId> columns) {
   const Size window = window_of(i, rows());
   EdgeId count = 0;
@@ -385,10 +399,8 @@ void Edges<Real>::Store::count_row(Size i, std::span<const PointId> columns) {
 
 template <typename Real>
 void Edges<Real>::Store::set_counts(Size i, EdgeId near_edges, EdgeId far_edges) {
-  const EdgeId lanes = kernels().attractive.of<Real>().edge_lanes;
-  const auto padded = [lanes](EdgeId count) { return (count + lanes - 1) / lanes * lanes; };
-  near.offsets[static_cast<std::size_t>(i + 1)] = padded(near_edges);
-  far.offsets[static_cast<std::size_t>(i + 1)] = padded(far_edges);
+  near.offsets[static_cast<std::size_t>(i + 1)] = whole_vectors(near_edges, lanes);
+  far.offsets[static_cast<std::size_t>(i + 1)] = whole_vectors(far_edges, lanes);
 }
 
 template <typename Real>
@@ -436,16 +448,9 @@ void Edges<Real>::Part<Column>::make_room(std::size_t value_bytes, int threads) 
 }
 
 template <typename Real>
-template <typename Value>
-void Edges<Real>::Row<Value>::resize(std::size_t edges) {
-  const auto lanes = static_cast<std::size_t>(kernels().attractive.of<Real>().edge_lanes);
-  columns.resize(edges);
-  values.resize((edges + lanes - 1) / lanes * lanes);
-}
-
-template <typename Real>
 EdgeView<Real> Edges<Real>::view() const {
-  const auto& [near, far] = edges_;
+  const auto& near = edges_.near;
+  const auto& far = edges_.far;
   return {rows(),
           half_scale_,
           near.offsets.data(),

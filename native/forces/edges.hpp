@@ -55,8 +55,9 @@ private:
   struct Store {
     Part<std::uint16_t> near;
     Part<PointId> far;
+    EdgeId lanes; // of the vectors that rows are padded to
 
-    explicit Store(Size rows = 0) : near(rows), far(rows) {}
+    explicit Store(Size rows = 0);
     Size rows() const { return static_cast<Size>(near.offsets.size()) - 1; }
     void count_row(Size i, std::span<const PointId> columns);
     void set_counts(Size i, EdgeId near_edges, EdgeId far_edges);
@@ -68,9 +69,7 @@ private:
   template <typename Value>
   struct Row {
     std::vector<PointId> columns;
-    std::vector<Value> values; // padded to whole vectors
-
-    void resize(std::size_t edges);
+    std::vector<Value> values;
   };
 
   static void take_row(const JointRow<Real>& given, const std::vector<PointId>& label,

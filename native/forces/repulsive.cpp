@@ -12,12 +12,13 @@
 
 namespace acctsne {
 
-// The later, the less a method's cost grows with the map.
-const MethodEntry kMethodTable[kMethods] = {
+// The later, the less a method's cost grows with the map. A table that has not a line for each name
+// in Method does not compile.
+const std::array<MethodEntry, kMethods> kMethodTable = std::to_array<MethodEntry>({
     {"exact", 0, {kExactMakers<float>, kExactMakers<double>}},
     {"barnes_hut", kCompiledDims, {kTreeMakers<float>, kTreeMakers<double>}},
     {"fft", 2, {kFftMakers<float>, kFftMakers<double>}},
-};
+});
 
 namespace {
 

@@ -9,15 +9,16 @@
 #include "forces/output_kernel.hpp"
 #include "kernels/variants.hpp"
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace acctsne {
 
-// Methods in the order of their table, and the choice of the cheapest.
+// Methods in the order of their table, and last the choice of the cheapest.
 enum class Method { exact, barnes_hut, fft, automatic };
-inline constexpr int kMethods = 3;
+inline constexpr int kMethods = static_cast<int>(Method::automatic);
 inline constexpr const char* kAutomaticName = "auto";
 
 struct RepulsionOptions {
@@ -82,7 +83,7 @@ struct MethodEntry {
 
   bool serves(int dims) const { return most_dims == 0 || dims <= most_dims; }
 };
-extern const MethodEntry kMethodTable[kMethods];
+extern const std::array<MethodEntry, kMethods> kMethodTable;
 
 // The method that the options name, or the cheapest for each map.
 template <typename Real>

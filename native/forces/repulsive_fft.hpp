@@ -22,8 +22,8 @@ namespace acctsne {
 // is the step.
 double grid_step_for_error(double error, double exponent = 1);
 
-// Longest side of a grid, in nodes. A larger map is the tree's business: with both sides so long,
-// charges, their potential and the coarse grid take about 160 MB in float.
+// Longest side of a grid, in nodes. A larger map is the tree's business: with both sides so long, a
+// grid has 2^24 nodes, of which charges and potential each take 67 MB in float.
 inline constexpr Size kMaxGridNodes = 4096;
 
 template <typename Real, int Dims>

@@ -169,8 +169,9 @@ inline void sum_rows(int any_dims, const EdgeView<Real>& edges, const Real* poin
   }
 }
 
-// A row of more edges than this is summed in parts of as many, which are added up in double: a sum
-// in float loses what is added to it as it grows, 0.2 % over three million equal edges.
+// A row of more edges than this is summed in parts of as many, which are added up in double. A
+// float has 24 bits: an edge that is added to the sum of 4096 others like it keeps the upper 12 of
+// its own, and one that is added to millions would keep two or three.
 inline constexpr EdgeId kPartEdges = 4096;
 static_assert(kPartEdges % EdgeSimd<float>::kLanes == 0);
 

@@ -12,9 +12,9 @@ inline constexpr Size kEdgeWindow = 65536;
 
 // The first column of the window of the block that begins at `first_row`.
 constexpr Size edge_window(Size first_row, Size rows) {
-  const Size centered = first_row - (kEdgeWindow - kEdgeBlockRows) / 2;
+  const Size centred = first_row - (kEdgeWindow - kEdgeBlockRows) / 2;
   const Size last = rows - kEdgeWindow;
-  const Size window = centered < last ? centered : last;
+  const Size window = centred < last ? centred : last;
   return window > 0 ? window : 0;
 }
 

@@ -139,7 +139,7 @@ Real largest_size(const Real* numbers, Size count) {
 }
 
 template <typename Real, typename To>
-double centre_row(const Real* row, double scale, const double* center, Size count, To* to) {
+double centre_row(const Real* row, double scale, const double* centre, Size count, To* to) {
   using S = Simd<double>;
   typedef To ToVec __attribute__((vector_size(S::kLanes * sizeof(To))));
   S::Vec sums[2] = {};
@@ -148,7 +148,7 @@ double centre_row(const Real* row, double scale, const double* center, Size coun
     unrolled<2>([&](auto v) __attribute__((always_inline)) {
       const Size at = i + v * S::kLanes;
       const ToVec moved =
-          __builtin_convertvector(load_as_double(row + at) * scale - S::load(center + at), ToVec);
+          __builtin_convertvector(load_as_double(row + at) * scale - S::load(centre + at), ToVec);
       __builtin_memcpy(to + at, &moved, sizeof moved);
       const S::Vec rounded = __builtin_convertvector(moved, S::Vec);
       sums[v] += rounded * rounded;
@@ -156,7 +156,7 @@ double centre_row(const Real* row, double scale, const double* center, Size coun
   }
   double total = S::sum(sums[0] + sums[1]);
   for (; i < count; ++i) {
-    to[i] = static_cast<To>(static_cast<double>(row[i]) * scale - center[i]);
+    to[i] = static_cast<To>(static_cast<double>(row[i]) * scale - centre[i]);
     total += static_cast<double>(to[i]) * static_cast<double>(to[i]);
   }
   return total;

@@ -28,11 +28,11 @@ struct LinearKernels {
 
   // neighbors/centred_rows.cpp: the largest size of a number.
   Real (*largest_size)(const Real* numbers, Size count);
-  // neighbors/centred_rows.cpp: scale * row - center, in double, rounded to float or to Real;
+  // neighbors/multiplied_rows.hpp: scale * row - centre, in double, rounded to float or to Real;
   // returns its squared norm.
-  double (*centre_in_float)(const Real* row, double scale, const double* center, Size count,
+  double (*centre_in_float)(const Real* row, double scale, const double* centre, Size count,
                             float* to);
-  double (*centre)(const Real* row, double scale, const double* center, Size count, Real* to);
+  double (*centre)(const Real* row, double scale, const double* centre, Size count, Real* to);
 };
 
 } // namespace acctsne

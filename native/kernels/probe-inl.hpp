@@ -49,7 +49,7 @@ inline bool probe_tile(const ProbeQueries& queries, const float* panel,
   return true;
 }
 
-inline void spread_of_distances(const float* panel, Size dims, const float* center,
+inline void spread_of_distances(const float* panel, Size dims, const float* centre,
                                 const float* variances, float* means, float* spreads) {
   using S = Simd<float>;
   using Vec = S::Vec;
@@ -58,7 +58,7 @@ inline void spread_of_distances(const float* panel, Size dims, const float* cent
   Vec squares[kPanelVectors] = {};
   for (Size d = 0; d < dims; ++d) {
     for (int v = 0; v < kPanelVectors; ++v) {
-      const Vec difference = S::load(panel + d * kPanelPoints + v * S::kLanes) - center[d];
+      const Vec difference = S::load(panel + d * kPanelPoints + v * S::kLanes) - centre[d];
       const Vec squared = difference * difference;
       sums[v] += squared + variances[d];
       squares[v] += (4.0f * squared + 2.0f * variances[d]) * variances[d];

@@ -18,11 +18,11 @@ struct RepulsionSums {
   Vec z = {};
   Vec force[Dims] = {};
 
-  void add_cell(Falloff<Real> falloff, const Vec* y, const Vec* center, Vec mass,
+  void add_cell(Falloff<Real> falloff, const Vec* y, const Vec* centre, Vec mass,
                 const Vec* moments) {
     const Real e = falloff.exponent;
     Vec r[Dims];
-    const Vec one_plus_d2 = one_plus_distance2(y, center, r);
+    const Vec one_plus_d2 = one_plus_distance2(y, centre, r);
     const Vec w = S::reciprocal(one_plus_d2);
     const Vec steep = 2 * (e + 1) * w;
     Vec u[Dims] = {};
@@ -118,8 +118,8 @@ void walk_tree(const TreeView<Real, Dims>& tree, const Real* lower, const Real* 
     // Distance of the cell's centre of mass from the box, after both have moved.
     Real d2 = 0;
     for (int axis = 0; axis < Dims; ++axis) {
-      const Real below = lower[axis] - node.center[axis];
-      const Real above = node.center[axis] - upper[axis];
+      const Real below = lower[axis] - node.centre[axis];
+      const Real above = node.centre[axis] - upper[axis];
       Real outside = (below > above ? below : above) - 2 * accept.movement;
       outside = outside > Real(0) ? outside : Real(0);
       d2 += outside * outside;
@@ -203,15 +203,15 @@ double push_points(const TreeView<Real, Dims>& tree, const GroupSources<Dims>& s
   RepulsionSums<Real, Dims, Falloff> totals;
   for (int i = 0; i < list.cell_count; ++i) {
     const Node<Real, Dims>& node = tree.nodes[list.cells[i]];
-    Vec center[Dims];
+    Vec centre[Dims];
     Vec moments[kMoments<Dims>];
     for (int axis = 0; axis < Dims; ++axis) {
-      center[axis] = S::splat(node.center[axis]);
+      centre[axis] = S::splat(node.centre[axis]);
     }
     for (int m = 0; m < kMoments<Dims>; ++m) {
       moments[m] = S::splat(node.moments[m]);
     }
-    totals.add_cell(falloff, y, center, S::splat(node.weight), moments);
+    totals.add_cell(falloff, y, centre, S::splat(node.weight), moments);
   }
   for (int range = 0; range < list.range_count; ++range) {
     const Size range_end = list.ranges[range].end;
@@ -304,20 +304,20 @@ double push_position(const TreeView<Real, Dims>& tree, const Real* position,
     Sums sums;
     for (int i = 0; i < list.cell_count; i += kLanes) {
       // Lanes beyond the last cell have no mass.
-      Vec center[Dims] = {};
+      Vec centre[Dims] = {};
       Vec moments[kMoments<Dims>] = {};
       Vec mass = {};
       for (int lane = 0; lane < kLanes && i + lane < list.cell_count; ++lane) {
         const Node<Real, Dims>& node = tree.nodes[list.cells[i + lane]];
         mass[lane] = node.weight;
         for (int axis = 0; axis < Dims; ++axis) {
-          center[axis][lane] = node.center[axis];
+          centre[axis][lane] = node.centre[axis];
         }
         for (int m = 0; m < kMoments<Dims>; ++m) {
           moments[m][lane] = node.moments[m];
         }
       }
-      sums.add_cell(falloff, y, center, mass, moments);
+      sums.add_cell(falloff, y, centre, mass, moments);
     }
     for (int range = 0; range < list.range_count; ++range) {
       const PointRange points = list.ranges[range];

@@ -93,7 +93,7 @@ struct SearchKernels {
                      const TileStages& stages, std::uint64_t* hits, float* distances);
   // neighbors/probe.cpp: mean and variance of the squared distance of each point of one panel from
   // normally distributed ones with this centre and these variances along the dims.
-  void (*spread_of_distances)(const float* panel, Size dims, const float* center,
+  void (*spread_of_distances)(const float* panel, Size dims, const float* centre,
                               const float* variances, float* means, float* spreads);
 };
 

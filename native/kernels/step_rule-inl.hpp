@@ -21,10 +21,11 @@ struct DeltaBarDelta {
   }
 };
 
-// Momentum close to 1 moves whole clusters, and the preconditioner takes the same part of every
-// point's stiffness. Nothing adapts here but to a step that was too large: a point whose step turns
-// round and grows swings ever farther. It then moves by less for some time. Turns
-// alone, without growth, would punish the healthy. The constants are settled by
+// Momentum close to 1 moves whole clusters, and a preconditioner divides each point's gradient by
+// how stiffly its neighbours hold it. That leaves one thing to a gain: to shorten steps that are
+// too large. A point whose step turns round and becomes longer swings ever farther, so its gain is
+// lowered; in all other steps the gain recovers. A point whose step turns round and becomes shorter
+// is coming to rest, and a lower gain would only delay that. The constants are settled by
 // benchmarks/descent.py (docs/tuning.md).
 template <typename Real>
 struct HeavyBall {

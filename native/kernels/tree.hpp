@@ -3,8 +3,8 @@
 #pragma once
 
 #include "acctsne/types.hpp"
+#include "kernels/node.hpp"
 #include "kernels/variants.hpp"
-#include "tree/node.hpp"
 
 #include <tuple>
 

@@ -193,7 +193,7 @@ void CellSearch<Data>::count_rest(Size cell) {
 template <typename Data>
 double CellSearch<Data>::gap(Size cell, Size visited, const Scratch& scratch) const {
   return std::max(0.0,
-                  static_cast<double>(scratch.center_distances[static_cast<std::size_t>(visited)]) -
+                  static_cast<double>(scratch.centre_distances[static_cast<std::size_t>(visited)]) -
                       query_cells_.radius(cell) - cells_.radius(visited));
 }
 
@@ -231,16 +231,16 @@ void CellSearch<Data>::activate_all(Size cell, Scratch& scratch) const {
 template <typename Data>
 void CellSearch<Data>::order_visits(Size cell, Scratch& scratch) const {
   const Size cells = cells_.count();
-  std::vector<float>& from_center = scratch.center_distances;
-  from_center.resize(static_cast<std::size_t>(cells));
-  kernels_.distances_to_rows(query_cells_.center(cell), cells_.center(0), cells, cells_.dims(),
-                             cells_.dims(), from_center.data());
+  std::vector<float>& from_centre = scratch.centre_distances;
+  from_centre.resize(static_cast<std::size_t>(cells));
+  kernels_.distances_to_rows(query_cells_.centre(cell), cells_.centre(0), cells, cells_.dims(),
+                             cells_.dims(), from_centre.data());
   const Size own = among_themselves_ ? cell : -1;
   scratch.visits.resize(static_cast<std::size_t>(cells));
   std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});
   std::sort(scratch.visits.begin(), scratch.visits.end(), [&](Size a, Size b) {
-    const float left = a == own ? -1 : from_center[static_cast<std::size_t>(a)];
-    const float right = b == own ? -1 : from_center[static_cast<std::size_t>(b)];
+    const float left = a == own ? -1 : from_centre[static_cast<std::size_t>(a)];
+    const float right = b == own ? -1 : from_centre[static_cast<std::size_t>(b)];
     return left < right || (left == right && a < b);
   });
 }
@@ -252,7 +252,7 @@ void CellSearch<Data>::find_active(Size cell, Size visited, Size step, Scratch& 
   const Size count = query_cells_.end(cell) - first;
   const Size dims = cells_.dims();
   float distances[kCellPoints];
-  kernels_.distances_to_rows(cells_.center(visited), scratch.coordinates.data(),
+  kernels_.distances_to_rows(cells_.centre(visited), scratch.coordinates.data(),
                              chunk_count(count, step), dims, step * dims, distances);
   scratch.active.clear();
   const double reach = cells_.radius(visited) + query_cells_.rounding(cell);
@@ -309,7 +309,8 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
 // Estimates the distances of a tile's queries from the first `points` to visit.
 template <typename Data>
 void CellSearch<Data>::estimate(const FilterQueries& tile, Size points, Scratch& scratch) const {
-  // All but those of the fourth stage, which cost most and say least (docs/tuning.md).
+  // The axes of the fourth stage are left out: they are the most, and change an estimate least
+  // (docs/tuning.md).
   const Size dims = panels_.stages().dims[std::min(panels_.stages().count, kMostStages - 1) - 1];
   scratch.estimates.resize(static_cast<std::size_t>(kTileQueries * points));
   for (Size at = 0; at < points; at += panels_.width()) {

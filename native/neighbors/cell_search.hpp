@@ -102,7 +102,7 @@ private:
 
     std::vector<std::int16_t> filtered;  // coordinates of the cell's queries for the filter
     std::vector<float> coordinates;      // and as they are
-    std::vector<float> center_distances; // of all cells from this one
+    std::vector<float> centre_distances; // of all cells from this one
     std::vector<Size> visits;            // cells, nearest first
     std::vector<Size> active;            // queries that a cell may concern
 

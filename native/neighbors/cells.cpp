@@ -98,7 +98,7 @@ Cells::Cells(const Projection& projection, Size rows, Size features, ThreadTeam&
     : rows_(rows), dims_(projection.dims),
       slack_(4.0 * (static_cast<double>(features + dims_) + 64) * 0x1p-24),
       order_(cell_order(projection.coordinates, rows, dims_, team)),
-      centers_(static_cast<std::size_t>(chunk_count(rows, kCellPoints) * dims_)),
+      centres_(static_cast<std::size_t>(chunk_count(rows, kCellPoints) * dims_)),
       radii_(static_cast<std::size_t>(chunk_count(rows, kCellPoints))), roundings_(radii_.size()) {
   team.for_chunks(count(), [&](Size cell, int) { measure(projection, cell); });
 }
@@ -112,15 +112,15 @@ void Cells::measure(const Projection& projection, Size cell) {
       mean[static_cast<std::size_t>(d)] += static_cast<double>(from[d]) / points;
     }
   }
-  float* center = centers_.data() + cell * dims_;
-  std::copy(mean.begin(), mean.end(), center);
+  float* centre = centres_.data() + cell * dims_;
+  std::copy(mean.begin(), mean.end(), centre);
   double radius2 = 0;
   double largest_norm = 0;
   for (Size place = begin(cell); place < end(cell); ++place) {
     const float* from = projection.row(row(place));
     double distance2 = 0;
     for (Size d = 0; d < dims_; ++d) {
-      const double apart = static_cast<double>(from[d]) - static_cast<double>(center[d]);
+      const double apart = static_cast<double>(from[d]) - static_cast<double>(centre[d]);
       distance2 += apart * apart;
     }
     radius2 = std::max(radius2, distance2);

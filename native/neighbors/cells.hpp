@@ -27,7 +27,7 @@ public:
   PointId row(Size place) const { return order_[static_cast<std::size_t>(place)]; }
   const PointId* order() const { return order_.data(); } // the rows of all places
 
-  const float* center(Size cell) const { return centers_.data() + cell * dims_; }
+  const float* centre(Size cell) const { return centres_.data() + cell * dims_; }
   // Of the bounding sphere of the cell's points, about the centre, what rounding may have done to
   // them included; and that alone.
   double radius(Size cell) const { return radii_[static_cast<std::size_t>(cell)]; }
@@ -44,7 +44,7 @@ private:
   Size dims_;
   double slack_;
   std::vector<PointId> order_;
-  std::vector<float> centers_;
+  std::vector<float> centres_;
   std::vector<double> radii_;
   std::vector<double> roundings_;
 };

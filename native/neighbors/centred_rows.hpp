@@ -19,7 +19,7 @@ namespace acctsne {
 // What is done to numbers of the data before anything is computed with them.
 struct Origin {
   double scale = 1; // a power of two
-  std::vector<double> center;
+  std::vector<double> centre;
 };
 
 // A scale that brings squares of numbers up to this size into float's range, 1 if they are there,

@@ -20,7 +20,7 @@ struct Frame {
   Size axes = 0;              // 0 for the features as they are
   std::vector<float> columns; // features x axes, orthonormal
 
-  Size features() const { return static_cast<Size>(origin.center.size()); }
+  Size features() const { return static_cast<Size>(origin.centre.size()); }
   Size dims() const { return axes > 0 ? axes : features(); }
 };
 

@@ -31,7 +31,7 @@ void CellProbe::measure_cell(Size cell) {
     float sum = 0;
     for (Size place = cells_.begin(cell); place < cells_.end(cell); ++place) {
       const Size first = place / width * width;
-      const float apart = panels_.panel(first)[d * width + place - first] - cells_.center(cell)[d];
+      const float apart = panels_.panel(first)[d * width + place - first] - cells_.centre(cell)[d];
       sum += apart * apart;
     }
     variances_[static_cast<std::size_t>(cell * dims + d)] = sum / count;
@@ -77,9 +77,9 @@ void CellProbe::prepare(Size cell, Scratch& scratch) const {
 // The nearest cells, by their centres; the queries' own comes first.
 void CellProbe::order_visits(Size cell, Scratch& scratch) const {
   const Size cells = cells_.count();
-  std::vector<float>& distances = scratch.center_distances;
+  std::vector<float>& distances = scratch.centre_distances;
   distances.resize(static_cast<std::size_t>(cells));
-  kernels_.distances_to_rows(cells_.center(cell), cells_.center(0), cells, cells_.dims(),
+  kernels_.distances_to_rows(cells_.centre(cell), cells_.centre(0), cells, cells_.dims(),
                              cells_.dims(), distances.data());
   distances[static_cast<std::size_t>(cell)] = -1;
   scratch.visits.resize(static_cast<std::size_t>(cells));
@@ -99,7 +99,7 @@ void CellProbe::find_active(Size cell, Size visited, Scratch& scratch) const {
   const Size first = cells_.begin(cell);
   const auto count = static_cast<Size>(scratch.nearest.size());
   for (Size q = 0; q < count; q += panels_.width()) {
-    kernels_.spread_of_distances(panels_.panel(first + q), dims, cells_.center(visited),
+    kernels_.spread_of_distances(panels_.panel(first + q), dims, cells_.centre(visited),
                                  variances_.data() + visited * dims, scratch.means.data() + q,
                                  scratch.spreads.data() + q);
   }

@@ -70,7 +70,7 @@ public:
   struct Scratch {
     std::vector<NearestPlaces> nearest;
     std::vector<float> coordinates;      // of the cell's queries
-    std::vector<float> center_distances; // of all cells from this one
+    std::vector<float> centre_distances; // of all cells from this one
     std::vector<float> means;            // of the squared distances from the visited cell's points
     std::vector<float> spreads;          // their variances
     std::vector<Size> visits;            // cells, nearest first

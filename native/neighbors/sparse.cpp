@@ -57,9 +57,9 @@ constexpr double kCancelled = 1e-3;
 // The squared distance of rows i and j is square_i + square_j - 2 (weight_i weight_j x_i.x_j -
 // offset_i offset_j): weights scale rows to length 1, offsets take off their means.
 template <typename Data>
-class SparseRows {
+class MetricRows {
 public:
-  SparseRows(const CsrView<Data>& matrix, Size features, SparseMetric metric, ThreadTeam& team)
+  MetricRows(const CsrView<Data>& matrix, Size features, SparseMetric metric, ThreadTeam& team)
       : matrix_(matrix), squares_(static_cast<std::size_t>(matrix.rows())),
         weights_(squares_.size(), 1.0), offsets_(squares_.size()) {
     parallel_for(team, matrix.rows(), 1024, [&](Size begin, Size end) {
@@ -111,7 +111,7 @@ private:
 template <typename Data>
 class Block {
 public:
-  Block(const SparseRows<Data>& rows, Size first, Size count, Size features)
+  Block(const MetricRows<Data>& rows, Size first, Size count, Size features)
       : first_(first), count_(count), starts_(static_cast<std::size_t>(features) + 1) {
     const EdgeId begin = rows.begin(first);
     const EdgeId end = rows.end(first + count - 1);
@@ -142,7 +142,7 @@ public:
   Size count() const { return count_; }
 
   // sums[i] = the product of a query with row i of the block.
-  void products(const SparseRows<Data>& queries, Size query, double* __restrict sums) const {
+  void products(const MetricRows<Data>& queries, Size query, double* __restrict sums) const {
     std::fill_n(sums, count_, 0.0);
     const std::uint16_t* rows = local_rows_.data();
     const Data* values = values_.data();
@@ -221,7 +221,7 @@ public:
     });
   }
 
-  void of_queries(const SparseRows<Data>& queries, ThreadTeam& team) {
+  void of_queries(const MetricRows<Data>& queries, ThreadTeam& team) {
     start_lists(queries.rows());
     team.for_chunks(chunk_count(queries.rows(), kQueriesPerChunk), [&](Size chunk, int w) {
       const Size begin = chunk * kQueriesPerChunk;
@@ -306,7 +306,7 @@ private:
   }
 
   // Squared distances of queries from the rows of a block, those of each after the other's.
-  const double* distances(const SparseRows<Data>& queries, Size first, Size count,
+  const double* distances(const MetricRows<Data>& queries, Size first, Size count,
                           const Block<Data>& block, int w) {
     std::vector<double>& scratch = scratch_[static_cast<std::size_t>(w)];
     const double* squares = points_.squares() + block.first();
@@ -327,7 +327,7 @@ private:
   }
 
   // Sorts a list, after distances that have lost digits are computed again.
-  void finish(const SparseRows<Data>& queries, Size query, NearestList<double>& list) const {
+  void finish(const MetricRows<Data>& queries, Size query, NearestList<double>& list) const {
     std::vector<Candidate<double>>& found = list.sorted();
     if (static_cast<Size>(found.size()) < request_.neighbors) {
       throw std::domain_error("a distance is not finite");
@@ -351,7 +351,7 @@ private:
     found = {};
   }
 
-  double from_differences(const SparseRows<Data>& queries, Size query, Size point) const {
+  double from_differences(const MetricRows<Data>& queries, Size query, Size point) const {
     const double weight = queries.weights()[query];
     const double other = points_.weights()[point];
     EdgeId a = queries.begin(query);
@@ -373,7 +373,7 @@ private:
   }
 
   const SparseRequest<Data>& request_;
-  SparseRows<Data> points_;
+  MetricRows<Data> points_;
   std::vector<std::unique_ptr<Block<Data>>> blocks_;
   std::vector<NearestList<double>> lists_;
   std::vector<std::vector<double>> scratch_; // for each worker, the sums of a chunk's queries
@@ -392,7 +392,7 @@ template <typename Data>
 void sparse_neighbors(const SparseRequest<Data>& request, const CsrView<Data>& queries,
                       ThreadTeam& team) {
   const Step step("neighbours");
-  const SparseRows<Data> asked(queries, request.features, request.metric, team);
+  const MetricRows<Data> asked(queries, request.features, request.metric, team);
   SparseSearch<Data>(request, team).of_queries(asked, team);
 }
 

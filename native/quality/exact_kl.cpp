@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 namespace acctsne {
@@ -63,14 +62,14 @@ double exact_kl(const CsrView<double>& P, const double* positions, int dims,
   const double z =
       all_pairs.forces(Bounds<double>(u.data(), rows, dims).map(), unused.data(), team);
 
-  std::vector<double> partials(static_cast<std::size_t>(chunk_count(rows, kRowsPerChunk)));
-  parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {
+  std::vector<double> partials;
+  const double terms = parallel_sum(team, rows, kRowsPerChunk, partials, [&](Size begin, Size end) {
+    double sum = 0;
     for (Size i = begin; i < end; ++i) {
-      partials[static_cast<std::size_t>(begin / kRowsPerChunk)] +=
-          row_terms(P, u.data(), dims, output_kernel.exponent, i).terms;
+      sum += row_terms(P, u.data(), dims, output_kernel.exponent, i).terms;
     }
+    return sum;
   });
-  const double terms = std::accumulate(partials.begin(), partials.end(), 0.0);
   return std::max(0.0, terms + log_of(z)); // below zero it is one of rounding
 }
 

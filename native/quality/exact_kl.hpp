@@ -10,7 +10,9 @@
 namespace acctsne {
 
 // sum p log(p / q) over the pairs with p > 0, with Z over all pairs, everything in double.
-// `positions` is P.rows() x dims. Shares nothing with the optimiser but the sum over all pairs.
+// `positions` is P.rows() x dims. Z is summed by the pass over all pairs that the method "exact"
+// is, too; nothing else is shared with the optimiser. tests/test_quality.cpp compares the result
+// with two plain loops, which share nothing at all.
 double exact_kl(const CsrView<double>& P, const double* positions, int dims,
                 const OutputKernel& output_kernel, ThreadTeam& team);
 

@@ -149,9 +149,9 @@ std::vector<Real> make_cloud(Cloud cloud, Size count, int dims, std::uint64_t se
     break;
   case Cloud::clustered: {
     constexpr Size kClusters = 10;
-    const std::vector<double> centers = make_cloud<double>(Cloud::uniform, kClusters, dims, 99);
+    const std::vector<double> centres = make_cloud<double>(Cloud::uniform, kClusters, dims, 99);
     for_points([&](Size i, int axis, double& value) {
-      value = centers[at(i % kClusters * dims + axis)] + 2 * normal(random);
+      value = centres[at(i % kClusters * dims + axis)] + 2 * normal(random);
     });
     break;
   }

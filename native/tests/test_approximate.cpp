@@ -59,12 +59,12 @@ double true_recall(const Found<Real>& found, const PointSet<Data>& points, Size 
 // Clusters of unequal width.
 template <typename Data>
 std::vector<Data> clustered_data(Size rows, Size features) {
-  const std::vector<double> centers = normal_data<double>(20, features, 4, 0, 5);
+  const std::vector<double> centres = normal_data<double>(20, features, 4, 0, 5);
   std::vector<double> data = normal_data<double>(rows, features);
   for (Size i = 0; i < rows; ++i) {
     for (Size f = 0; f < features; ++f) {
       double& value = data[at(i * features + f)];
-      value = centers[at(i % 20 * features + f)] + value * static_cast<double>(i % 20 + 5) / 15;
+      value = centres[at(i % 20 * features + f)] + value * static_cast<double>(i % 20 + 5) / 15;
     }
   }
   return {data.begin(), data.end()};

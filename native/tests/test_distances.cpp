@@ -286,11 +286,11 @@ TEST(spread_of_distances_matches_draws) {
     constexpr Size kDims = 3;
     const int width = kernels().search.panel_points;
     const std::vector<float> panel = make_cloud<float>(Cloud::uniform, width * kDims, 1, 1);
-    const float center[kDims] = {10, -20, 5};
+    const float centre[kDims] = {10, -20, 5};
     const float variances[kDims] = {100, 25, 4};
     std::vector<float> means(at(width));
     std::vector<float> spreads(at(width));
-    kernels().search.spread_of_distances(panel.data(), kDims, center, variances, means.data(),
+    kernels().search.spread_of_distances(panel.data(), kDims, centre, variances, means.data(),
                                          spreads.data());
     std::mt19937_64 random(2);
     std::normal_distribution<double> normal;
@@ -301,7 +301,7 @@ TEST(spread_of_distances_matches_draws) {
       for (int draw = 0; draw < kDraws; ++draw) {
         double distance = 0;
         for (Size d = 0; d < kDims; ++d) {
-          const double drawn = static_cast<double>(center[d]) +
+          const double drawn = static_cast<double>(centre[d]) +
                                std::sqrt(static_cast<double>(variances[d])) * normal(random);
           distance += std::pow(drawn - static_cast<double>(panel[at(d * width + p)]), 2);
         }

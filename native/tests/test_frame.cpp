@@ -262,7 +262,7 @@ TEST(rows_are_placed_on_axes_however_they_are_stored) {
         Numbers place(at(dims), 0.0);
         for (Size f = 0; f < features; ++f) {
           const double moved =
-              0.5 * bytes[at(2 * ((rows - 1 - i) * features + f))] - origin.center[at(f)];
+              0.5 * bytes[at(2 * ((rows - 1 - i) * features + f))] - origin.centre[at(f)];
           CHECK_NEAR(features_moved[at(i * features + f)], moved, 2e-5);
           norm += moved * moved;
           for (Size d = 0; d < dims; ++d) {

@@ -168,7 +168,7 @@ TEST(operations_on_rows) {
       for (const Size count : {0, 1, 3, 8, 16, 31, 67, 150}) {
         const auto a = random_numbers<Real>(count, 1);
         const auto b = random_numbers<Real>(count, 2);
-        const std::vector<double> center(random_numbers<double>(count, 3));
+        const std::vector<double> centre(random_numbers<double>(count, 3));
         double dot = 0;
         double largest = 0;
         for (Size i = 0; i < count; ++i) {
@@ -184,9 +184,9 @@ TEST(operations_on_rows) {
         linear.rotate(Real(0.6), Real(0.8), count, x.data(), y.data());
         std::vector<Real> moved(at(count));
         std::vector<float> moved_in_float(at(count));
-        const double norm = linear.centre(a.data(), 4, center.data(), count, moved.data());
+        const double norm = linear.centre(a.data(), 4, centre.data(), count, moved.data());
         const double norm_in_float =
-            linear.centre_in_float(a.data(), 4, center.data(), count, moved_in_float.data());
+            linear.centre_in_float(a.data(), 4, centre.data(), count, moved_in_float.data());
         double squares = 0;
         double squares_in_float = 0;
         for (Size i = 0; i < count; ++i) {
@@ -195,7 +195,7 @@ TEST(operations_on_rows) {
           CHECK_NEAR(sum[at(i)], q + 0.5 * p, tolerance);
           CHECK_NEAR(x[at(i)], 0.6 * p - 0.8 * q, tolerance);
           CHECK_NEAR(y[at(i)], 0.8 * p + 0.6 * q, tolerance);
-          const double expected = 4 * p - center[at(i)];
+          const double expected = 4 * p - centre[at(i)];
           CHECK_NEAR(moved[at(i)], expected, tolerance * 4);
           CHECK_NEAR(moved_in_float[at(i)], expected, std::abs(expected) * 1.2e-7);
           squares += static_cast<double>(moved[at(i)]) * static_cast<double>(moved[at(i)]);

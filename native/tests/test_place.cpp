@@ -57,13 +57,13 @@ struct Placement {
     made.map = make_cloud<Real>(Cloud::clustered, map_points, Dims);
     std::mt19937_64 random(3);
     for (Size i = 0; i < count; ++i) {
-      const Size center = static_cast<Size>(random() % static_cast<std::uint64_t>(map_points));
+      const Size centre = static_cast<Size>(random() % static_cast<std::uint64_t>(map_points));
       std::vector<std::pair<double, PointId>> by_distance;
       for (Size j = 0; j < map_points; ++j) {
         double d2 = 0;
         for (int axis = 0; axis < Dims; ++axis) {
           const double apart = static_cast<double>(made.map[at(j * Dims + axis)]) -
-                               static_cast<double>(made.map[at(center * Dims + axis)]);
+                               static_cast<double>(made.map[at(centre * Dims + axis)]);
           d2 += apart * apart;
         }
         by_distance.emplace_back(d2, static_cast<PointId>(j));
@@ -74,7 +74,7 @@ struct Placement {
         made.weights.push_back(Real(1) / static_cast<Real>(made.k));
       }
       for (int axis = 0; axis < Dims; ++axis) {
-        made.initial.push_back(made.map[at(center * Dims + axis)] + Real(0.5));
+        made.initial.push_back(made.map[at(centre * Dims + axis)] + Real(0.5));
       }
     }
     return made;

@@ -94,7 +94,7 @@ Size check_subtree(const Tree<Real, Dims>& tree, NodeId id, double largest_coord
     // Each level rounds its centres to Real once more; a leaf adds up its points in double.
     const auto mass = static_cast<double>(node.mass());
     const auto mean = static_cast<double>(sums[axis] / static_cast<long double>(node.mass()));
-    CHECK_NEAR(node.center[axis], mean,
+    CHECK_NEAR(node.centre[axis], mean,
                (32 * epsilon + mass * kEpsilon<double>)*largest_coordinate);
   }
 
@@ -145,7 +145,7 @@ template <typename Real, int Dims>
 bool same_trees(const Tree<Real, Dims>& a, const Tree<Real, Dims>& b) {
   // Member by member: the padding of a node may hold anything.
   const auto same_nodes = [](const Node<Real, Dims>& left, const Node<Real, Dims>& right) {
-    return std::memcmp(left.center, right.center, sizeof left.center) == 0 &&
+    return std::memcmp(left.centre, right.centre, sizeof left.centre) == 0 &&
            std::memcmp(&left.side, &right.side, sizeof left.side) == 0 &&
            left.begin == right.begin && left.end == right.end && left.skip == right.skip &&
            left.level == right.level && left.leaf == right.leaf;

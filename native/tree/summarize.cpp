@@ -29,7 +29,7 @@ void Tree<Real, Dims>::summarize_node(NodeId id) {
       for (NodeId child = id + 1; child < node.skip;
            child = nodes_[static_cast<std::size_t>(child)].skip) {
         const Node<Real, Dims>& part = nodes_[static_cast<std::size_t>(child)];
-        visit(part.center, static_cast<double>(part.mass()), part.moments);
+        visit(part.centre, static_cast<double>(part.mass()), part.moments);
       }
     }
   };
@@ -46,14 +46,14 @@ void Tree<Real, Dims>::summarize_node(NodeId id) {
     }
   });
   for (int axis = 0; axis < Dims; ++axis) {
-    node.center[axis] = static_cast<Real>(sums[axis] / static_cast<double>(node.mass()));
+    node.centre[axis] = static_cast<Real>(sums[axis] / static_cast<double>(node.mass()));
   }
 
   double moments[kMoments<Dims>] = {};
   visit_parts([&](const Real* position, double mass, const Real* inner) {
     double d[Dims];
     for (int axis = 0; axis < Dims; ++axis) {
-      d[axis] = static_cast<double>(position[axis]) - static_cast<double>(node.center[axis]);
+      d[axis] = static_cast<double>(position[axis]) - static_cast<double>(node.centre[axis]);
     }
     int m = 0;
     for (int a = 0; a < Dims; ++a) {

@@ -8,8 +8,8 @@
 
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
+#include "kernels/node.hpp"
 #include "tree/morton.hpp"
-#include "tree/node.hpp"
 
 #include <span>
 #include <utility>

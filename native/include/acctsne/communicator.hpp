@@ -271,11 +271,11 @@ public:
     numbers_.assign(static_cast<std::size_t>(chunk_count(rows, grain) * width), 0.0);
   }
 
-  // Those of the chunk that a row belongs to.
+  // The numbers of the chunk that a row belongs to.
   double* of_row(Size row) { return numbers_.data() + row / grain_ * width_; }
   Size grain() const { return grain_; }
 
-  // Completes them by those of the other processes' rows.
+  // Fetches the numbers of the chunks that the other processes own, so that each process has all.
   void gather(Communicator& processes) {
     if (processes.size() == 1) {
       return;
@@ -288,7 +288,7 @@ public:
     processes.gather(reinterpret_cast<std::byte*>(numbers_.data()), ends);
   }
 
-  // The chunks' sums in their order: body(numbers of one chunk).
+  // Calls body(numbers of the chunk) for all chunks, in their order.
   template <typename Body>
   void for_chunks(Body&& body) {
     for (double* numbers = numbers_.data(); numbers < numbers_.data() + numbers_.size();
@@ -296,7 +296,7 @@ public:
       body(numbers);
     }
   }
-  // Of a single number a chunk.
+  // The sum over all chunks, if each has a single number.
   double total() {
     double sum = 0;
     for_chunks([&](const double* number) { sum += *number; });

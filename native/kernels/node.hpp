@@ -14,7 +14,7 @@ inline constexpr int kMoments = Dims * (Dims + 1) / 2;
 
 template <typename Real, int Dims>
 struct Node {
-  Real center[Dims];            // centre of mass, filled by summarize()
+  Real centre[Dims];            // centre of mass, filled by summarize()
   Real moments[kMoments<Dims>]; // sums over the points, filled by summarize()
   Real weight;                  // the mass
   Real side;                    // of the smallest Morton cell that holds the node's points
