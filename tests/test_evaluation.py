@@ -296,13 +296,53 @@ def test_who_takes_too_long_gets_a_part(tmp_path: Path) -> None:
     made(store, plan.fit(data, module.SKLEARN, 100_000), seconds=100.0)
     made(store, plan.fit(data, module.OURS, 100_000), seconds=2.0)
     text = "\n".join(import_module("evaluation.end_to_end").section(store, plan, data, 2))
-    assert "about 16,676, from 10,000 rows" in text
+    assert "about 1,578, from 100,000 rows" in text
     assert "first 100,000 of 1,291,337 rows" in text
     assert "50.0" in text
     # It has no iterations, and never will; ours on all rows is still to come.
-    (line,) = (line for line in text.splitlines() if "about 16,676" in line)
+    (line,) = (line for line in text.splitlines() if "about 1,578" in line)
     assert line.split("|")[-2].strip() == "-"
     assert text.count("not yet measured") == 2  # its seconds and iterations
+
+
+def test_extrapolations_are_from_most_rows_on_as_many_threads(tmp_path: Path) -> None:
+    end_to_end: Any = import_module("evaluation.end_to_end")
+    contest: Any = import_module("evaluation.contest")
+    module: Any = import_module("evaluation.plan")
+    store: Any = import_module("evaluation.records").Store(tmp_path)
+    data = module.SYNTHETIC
+    plan = replace(module.FULL, entries=(module.SKLEARNEX,), threads=2)
+    decision = {"rows": 10_000, "predicted": {"sklearnex/float32": [10_000, 16_676]}}
+    for threads in (1, 2):
+        made(store, contest.part_key(data, threads), most_seconds=1800.0, **decision)
+        few = plan.fit(data, module.SKLEARNEX, 10_000, threads)
+        made(store, few, seconds=3.0 / threads, knn_seconds=3.0 / threads)
+    # Another fit on two threads says more, and nothing about one.
+    made(store, plan.fit(data, module.SKLEARNEX, 100_000), seconds=10.0, knn_seconds=10.0)
+    one, two = ("\n".join(end_to_end.section(store, plan, data, n)) for n in (1, 2))
+    assert "about 50,027, from 10,000 rows" in one
+    assert "about 1,668, from 100,000 rows" in two
+    assert "25,013 s from 10,000, 1,668 s from 100,000" in two
+    assert "depends on the rows" not in one
+
+
+def test_steps_and_total_are_of_one_fit(tmp_path: Path) -> None:
+    steps: Any = import_module("evaluation.steps")
+    growth: Any = import_module("evaluation.growth")
+    module: Any = import_module("evaluation.plan")
+    store: Any = import_module("evaluation.records").Store(tmp_path)
+    plan = replace(module.FULL, threads=2)
+    key = plan.fit(module.SYNTHETIC, module.OURS, 1_000_000)
+    for repeat, seconds in enumerate((30.0, 10.0, 20.0)):
+        timings = {"attractive": seconds / 2, "recall": 1.0}
+        more = {"timings": timings, "reported_kl": 1.0, "peak_bytes": 1e9}
+        made(store, key.of(repeat=repeat), seconds=seconds, **more)
+    assert store.middle(key).key.repeat == 2
+    for text in (steps.text(store, plan), growth.largest(store, plan)):
+        lines = [line for line in text.splitlines() if " 10.0 |" in line]
+        assert [line.split()[1] for line in lines] == ["attractive"]
+        assert " 20.0 |" in text
+        assert " 30.0 |" not in text
 
 
 def test_kl_of_large_maps_is_that_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

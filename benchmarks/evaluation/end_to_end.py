@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from common import table
+from evaluation import estimate
 from evaluation.cells import (
     NOT_YET,
     PRINTED,
@@ -22,6 +23,7 @@ from evaluation.plan import OURS, SKLEARN, Data, Plan
 from evaluation.records import Entry, Key, Store
 from evaluation.table import Figure, Table
 
+SERIOUS_ROWS = 10_000  # from which on a fit says something about more than a million
 ONE_RUN = 1.0  # hours; what lies farther apart is not compared within one run
 
 
@@ -69,6 +71,10 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
     parts = []
     decision = store.get(part_key(data, threads))
     predicted = decision.figures["predicted"] if decision else {}
+    guesses = {}  # by entry: the fits that can be extrapolated from, with what they lead to
+    for entry in plan.entries:
+        if "/".join(entry) in predicted:
+            guesses[entry] = guessed(store, plan.fit(data, entry, threads=threads))
     for rows in groups(store, plan, data, threads):
         keys = present(
             store, plan, (plan.fit(data, entry, rows, threads) for entry in plan.entries)
@@ -78,9 +84,9 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
         for key in keys:
             taken = store.figure(key, "seconds")
             shown = cell(store, key, "seconds", seconds_form(taken))
-            guess = predicted.get("/".join(key.entry))
+            guess = guesses.get(key.entry)
             if rows == data.rows and taken is None and guess:
-                shown = f"about {guess[1]:,}, from {guess[0]:,} rows"
+                shown = "about {1:,.0f}, from {0:,} rows".format(*guess[-1])
             lines.append(
                 [
                     key.entry.title,
@@ -102,9 +108,33 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
         parts.append(
             f"Who would take more than {limit:g} minutes for all rows, by extrapolation from fewer "
             "(N log N, and N squared for a search over all pairs), gets the part instead; seconds "
-            'with "about" are that extrapolation.'
+            'with "about" are extrapolated, each from the most rows that the package was fitted '
+            "to on as many threads, and the medians of those fits. These are not the same rows "
+            "for all, so no speedup is formed from them."
         )
+        parts += spread_of(guesses)
     return parts
+
+
+def guessed(store: Store, key: Key) -> list[tuple[int, float]]:
+    """Return what fits of less rows lead to: their rows, and the seconds for all rows."""
+    return [
+        (smaller.rows, estimate.extrapolated(store, smaller, key))
+        for smaller in estimate.smaller_fits(store, key)
+    ]
+
+
+def spread_of(guesses: dict[Entry, list[tuple[int, float]]]) -> list[str]:
+    """Say how much an extrapolation depends on the rows that it begins with."""
+    told = []
+    for entry, found in guesses.items():
+        large = [(rows, seconds) for rows, seconds in found if rows >= SERIOUS_ROWS]
+        if len(large) > 1:
+            from_each = ", ".join(f"{seconds:,.0f} s from {rows:,}" for rows, seconds in large)
+            told.append(f"{entry.title}: {from_each}")
+    if not told:
+        return []
+    return [f"How far it depends on the rows that it begins with: {'; '.join(told)}."]
 
 
 def hours_apart(store: Store, key: Key, ours: Key) -> float | None:

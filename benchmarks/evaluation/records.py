@@ -155,6 +155,16 @@ class Store:
             found.append(record)
         return found
 
+    def middle(self, key: Key) -> Record | None:
+        """Return the repeat that took the median of the seconds, for figures of one fit.
+
+        Where not all repeats have ended well, it is the first one, which tells why.
+        """
+        found = self.fits(key)
+        if not found or not all(record.ok for record in found):
+            return self.get(key)
+        return sorted(found, key=lambda record: float(record.figures["seconds"]))[len(found) // 2]
+
     def figure(self, key: Key, name: str) -> float | None:
         """Return the median of a figure over the repeats, if all of them have it."""
         values = [record.figures.get(name) for record in self.fits(key) if record.ok]

@@ -56,7 +56,7 @@ def text(store: Store, plan: Plan) -> str:
     for data, rows, entry in pairs(plan):
         for threads in counts(plan)[1:]:
             header.append(f"{entry.title}, {data.title} {rows:,}: {threads} threads")
-            both = [store.get(plan.fit(data, entry, rows, n)) for n in (1, threads)]
+            both = [store.middle(plan.fit(data, entry, rows, n)) for n in (1, threads)]
             columns.append(both)
     lines = []
     for step, title in ALL_STEPS.items():
