@@ -45,8 +45,8 @@ def text(store: Store, plan: Plan) -> str:
         f'Seconds over a whole fit of {plan.step_rows:,} synthetic points of 20 columns. "As the '
         f'paper" is its method and precision with our steps: tree only, float64, '
         f'{plan.iterations} iterations; "default" is what a user gets: float32, the grid where it '
-        "is faster, an end when the map is done. Where a fit was repeated, all "
-        "figures of a column are of the repeat of median seconds. The total has all else too, the search for "
+        "is faster, an end when the map is done. Where a fit was repeated, all figures of a column "
+        "are of the repeat of median seconds. The total has all else too, the search for "
         "neighbours in the first place."
     ]
     for threads in thread_counts(plan):
