@@ -225,26 +225,52 @@ def holding(store: Store) -> dict[str, list[Prediction]]:
     return {data: steps for data, steps in held.items() if steps}
 
 
+def style(place: int) -> dict[str, Any]:
+    """Return how a step's curve looks: no two of the first forty look the same."""
+    line = place // 10 % 4
+    return {
+        "color": f"C{place % 10}",
+        "linestyle": ("-", "--", "-.", ":")[line],
+        "marker": "o^sv"[line],
+        "markersize": 4,
+    }
+
+
 def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
     shown = holding(store)
-    width = 4.8 * len(shown)
+    names = dict.fromkeys(step.step for steps in shown.values() for step in steps)
+    styles = {name: style(place) for place, name in enumerate(n for n in names if n != WHOLE)}
+    styles[WHOLE] = {"color": "black", "linewidth": 3, "marker": ".", "zorder": 3}
+    width = 4.8 * len(shown) + 2.4
     figure, grid = plt.subplots(
-        1, len(shown), figsize=(width, 4.2), squeeze=False, layout="constrained"
+        1, len(shown), figsize=(width, 4.8), squeeze=False, layout="constrained"
     )
+    curves: dict[str, Any] = {}
     for axes, (data, steps) in zip(grid.flat, shown.items(), strict=True):
         ticks = sorted({int(cores) for step in steps for cores in step.seconds})
         for step in steps:
             counts = sorted(step.seconds, key=int)
             speedups = [step.speedup(cores) or 1.0 for cores in counts]
-            axes.loglog([int(cores) for cores in counts], speedups, ".-", label=step.step)
+            (curves[step.step],) = axes.loglog(
+                [int(cores) for cores in counts], speedups, **styles[step.step]
+            )
             for cores, seconds in step.measured.items():
                 if cores != "1" and seconds:
-                    axes.plot(int(cores), step.measured["1"] / seconds, "kx", ms=5)
+                    axes.plot(int(cores), step.measured["1"] / seconds, "kx", ms=5, zorder=4)
         axes.plot(ticks, ticks, ":", color="#888888")
         axes.set(xlabel="cores", ylabel="times faster than one", title=data)
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.set_yticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
-        axes.legend(fontsize=7, frameon=False)
+    listed = [name for name in styles if name in curves]
+    figure.legend(
+        [curves[name] for name in listed],
+        listed,
+        loc="outside right center",
+        fontsize=8,
+        frameon=False,
+        handlelength=3.5,
+    )
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
