@@ -36,6 +36,9 @@ def seconds(store: Store, plan: Plan, key: Key) -> float:
     if key.kind == "descent":
         fit = key.of(kind="fit", iterations=plan.iterations)
         return START + 6 * seconds(store, plan, fit) + 18 * 3e-10 * key.rows**2
+    if key.kind == "prediction":  # three fits on one thread and on two, and what they are held to
+        fits = [key.of(kind="fit", threads=threads) for threads in (1, 2)]
+        return START + 3.5 * sum(fit_seconds(store, plan, fit) for fit in fits)
     return START + 1e-6 * key.rows + fit_seconds(store, plan, key)
 
 

@@ -80,6 +80,7 @@ class Plan:
     curve: tuple[Data, int] = (FASHION, 20_000)
     curve_iterations: tuple[int, ...] = (250, 400)
     mapped: tuple[Data, ...] = (DIGITS, MNIST, FASHION, CIFAR, SYNTHETIC)
+    predicted: tuple[tuple[Data, int], ...] = ((MNIST, 70_000), (SYNTHETIC, 1_000_000))
 
     def fit(self, data: Data, entry: Entry, rows: int | None = None, threads: int = 0) -> Key:
         rows = data.rows if rows is None else rows
@@ -117,4 +118,5 @@ QUICK = Plan(
     curve=(_FEW_DIGITS, 300),
     curve_iterations=(251,),
     mapped=(_FEW_DIGITS,),
+    predicted=((_FEW_DIGITS, 300),),
 )

@@ -51,8 +51,8 @@ class Key:
     """Names one measurement.
 
     A fit is a package's run, a judgement what the referee says of its map, a map a sample of its
-    points to draw, a descent the KL divergence on the way of ours, a part the decision on how many
-    rows slow packages are run.
+    points to draw, a descent the KL divergence on the way of ours, a prediction what more cores
+    would bring, a part the decision on how many rows slow packages are run.
     """
 
     kind: str

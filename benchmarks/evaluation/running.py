@@ -30,6 +30,7 @@ MODULES = {
     "judgement": "referee",
     "map": "evaluation.thumbnail",
     "descent": "evaluation.descent",
+    "prediction": "simulate",
 }
 UNAVAILABLE = ("not installed", "no data")  # here: nothing that was measured
 PATIENCE = 1.5  # times the longest fit, after which one is given up
