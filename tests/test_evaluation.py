@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -66,7 +67,12 @@ def test_quick_run_that_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "images/paper/end-to-end.png" in page
     paper(tmp_path, *ours, "--kinds", "fit")
     assert [record["key"]["kind"] for record in records(tmp_path).values()] == ["fit"] * 3
+    capsys.readouterr()
     page = paper(tmp_path, *ours)
+    shown = capsys.readouterr().err
+    # What the present measurement and all that are to come will take, by estimate and by the pace.
+    assert re.search(r"judgement of acctsne on 300 of digits, .*about \d+ s of \d+ s", shown)
+    assert re.search(r"map of acctsne.* \|.*\| \d\d:\d\d passed, \d\d:\d\d left", shown)
     second = records(tmp_path)
     # What was there has stayed as it was, to the minute and the digit.
     assert all(second[name] == record for name, record in first.items())

@@ -90,7 +90,8 @@ class Runner:
                     bar.total = spent + expected(list(ahead))
                     here = expected([key])
                     what = f"{name.split()[-1]}: {described(key)}"
-                    bar.set_description_str(f"{what}, about {here:.0f} s")
+                    whole = bar.total - spent
+                    bar.set_description_str(f"{what}, about {here:.0f} s of {whole:.0f} s")
                     self._keep(self.measure(key, name))
                     made.add(key)
                     spent += here
