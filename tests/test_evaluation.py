@@ -332,6 +332,36 @@ def test_extrapolations_are_from_most_rows_on_as_many_threads(tmp_path: Path) ->
     assert "depends on the rows" not in one
 
 
+def test_small_data_is_told_once_it_is_measured(tmp_path: Path) -> None:
+    small: Any = import_module("evaluation.small")
+    convergence: Any = import_module("evaluation.convergence")
+    summaries: Any = import_module("evaluation.summaries")
+    module: Any = import_module("evaluation.plan")
+    store: Any = import_module("evaluation.records").Store(tmp_path)
+    digits = module.DIGITS
+    part = (digits, 500)
+    plan = replace(module.FULL, threads=2, small=(part,), curve_of_ours=(part,))
+    page = "a\n<!-- small: made by benchmarks/paper.py -->\n\ntyped\n\n<!-- end of small -->\nb\n"
+    regions = {"small": small.region}
+    keys = [plan.fit(digits, entry, 500) for entry in (module.OURS, module.SKLEARNEX)]
+    made(store, keys[0], seconds=0.5, reported_kl=1.0, peak_bytes=1e6)
+    # What is there stays until all is known.
+    assert summaries.with_regions(page, regions, store, plan) == page
+    assert small.text(store, plan) == "digits, random 500 of 1,797 rows: not yet measured."
+    assert convergence.told(store, plan) is None
+    made(store, keys[1], seconds=4.0, reported_kl=2.0, peak_bytes=2e6)
+    for key in keys:
+        made(store, key.of(kind="judgement"), exact_kl=1.5, force_error=0.01)
+    written = summaries.with_regions(page, regions, store, plan)
+    assert "typed" not in written
+    (line,) = (line for line in written.splitlines() if "500: scikit-learn-intelex" in line)
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    assert cells[1:7] == ["0", "4.00", "8.00", "4.00", "8.00", "1.5000"]
+    made(store, convergence.ours_key(plan, part), seconds=[0.1, 0.2], kl=[2.0, 1.4])
+    assert "after 0.20 of the 4.00 s" in convergence.told(store, plan)
+    assert "20.0 times as fast" in convergence.told(store, plan)
+
+
 def test_steps_and_total_are_of_one_fit(tmp_path: Path) -> None:
     steps: Any = import_module("evaluation.steps")
     growth: Any = import_module("evaluation.growth")
