@@ -8,8 +8,10 @@ from evaluation.plan import OURS, SKLEARNEX, Plan
 from evaluation.records import Key, Store, installed
 from evaluation.table import Table
 
-HEADER = ("seconds", "ratio", "less kNN", "ratio", "exact KL", "reported KL", "force error, %")
-HEADER += ("10-NN kept", "label agreement", "peak MB")
+HEADER = (
+    *("seconds", "ratio", "less kNN", "ratio", "exact KL", "reported KL", "force error, %"),
+    *("10-NN kept", "label agreement", "peak MB"),
+)
 
 
 def without_search(store: Store, key: Key) -> float | None:
