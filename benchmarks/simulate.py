@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -25,18 +24,15 @@ import numpy.typing as npt
 
 from acctsne import TSNE, Affinities, Embedding, _core
 from common import (
-    HERE,
     Disturbance,
     disturbance_note,
     load_or_exit,
-    machine,
     make_parser,
     median,
     number,
     positive,
     table,
 )
-from evaluation.records import commit
 from evaluation.scaling import PAPER_CORES, PAPER_SPEEDUP
 from replay import Memory, Recording, TeamModel, limits, replay
 
@@ -63,6 +59,8 @@ PASSES_NEAR = 7
 PASSES_IN_BLOCKS = 5
 
 LOOK_EVERY = 10  # iterations between looks at how wide the map is
+REPEATS = 3
+TREE_ITERATIONS = 20
 
 LAST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")  # where Linux tells it
 COPIED_BYTES = 1 << 28  # far more than caches hold
@@ -292,21 +290,36 @@ def without_doubtful(
 def main() -> int:
     args = parse_arguments()
     dataset = load_or_exit(args)
+    with Disturbance() as others:
+        figures = simulated(dataset.X, args)
+    if args.output:
+        path = args.output / f"simulate-{dataset.slug}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(figures, indent=1) + "\n")
+        print(f"wrote {path}", file=sys.stderr)
+    print(f"\n{dataset.title}\n\n{markdown(figures)}\n\n{disturbance_note([others.cores])}")
+    return 0
 
+
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Predict for benchmarks/paper.py."""
+    args = argparse.Namespace(
+        perplexity=job["perplexity"],
+        seed=job["seed"],
+        repeats=REPEATS,
+        tree_iterations=TREE_ITERATIONS,
+    )
+    return {"status": "ok", **simulated(np.load(job["X"]), args)}
+
+
+def simulated(X: npt.NDArray[np.float32], args: argparse.Namespace) -> dict[str, Any]:
+    """Measure, record and replay; return all figures by name."""
     print("what a team and memory cost", file=sys.stderr)
     model = Model.measured()
-    with Disturbance() as others:
-        predicted, measured, serial, limited = predict(dataset.X, model, args)
+    predicted, measured, serial, limited = predict(X, model, args)
     shown = without_doubtful(predicted, measured)
-    entry = {
-        "data": dataset.title,
-        "points": len(dataset.X),
-        "synthetic": dataset.synthetic,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(),
-        "machine": machine(2),
+    return {
         "model": asdict(model),
-        "disturbance_cores": others.cores,
         "withheld": [step for step in predicted if len(shown[step]) < len(WORKERS)],
         "serial": serial,
         "limits": limited,
@@ -315,16 +328,18 @@ def main() -> int:
         "steps": shown,
         "measured": measured,
     }
-    write_entry((args.output or HERE / "results") / "scaling-prediction.json", entry)
-    print(f"\n{dataset.title}\n\n{markdown(entry)}\n\n{disturbance_note([others.cores])}")
-    return 0
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = make_parser(__doc__.partition("\n")[0], "digits")
-    parser.add_argument("--repeats", type=positive, default=3, help="runs of each, alternating")
     parser.add_argument(
-        "--tree-iterations", type=positive, default=20, help="iterations with the tree"
+        "--repeats", type=positive, default=REPEATS, help="runs of each, alternating"
+    )
+    parser.add_argument(
+        "--tree-iterations",
+        type=positive,
+        default=TREE_ITERATIONS,
+        help="iterations with the tree",
     )
     return parser.parse_args()
 
@@ -412,16 +427,6 @@ def number_of_nodes(width: npt.NDArray[Any]) -> tuple[float, int]:
     else:
         passes = PASSES_NEAR if width.min() > WIDE_MAP else PASSES_PADDED
     return float(np.prod(sides)), passes
-
-
-def write_entry(path: Path, entry: Mapping[str, Any]) -> None:
-    """Put the entry into the file, in the place of one for the same data."""
-    entries = json.loads(path.read_text()) if path.exists() else []
-    same = ("data", "points")
-    entries = [old for old in entries if any(old[key] != entry[key] for key in same)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([*entries, entry], indent=2) + "\n")
-    print(f"wrote {path}", file=sys.stderr)
 
 
 def markdown(entry: Mapping[str, Any]) -> str:

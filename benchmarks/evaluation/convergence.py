@@ -7,12 +7,13 @@ from common import number, table
 from convergence import seconds_to
 from evaluation.cells import NOT_YET, absent, counted
 from evaluation.contest import judgements
-from evaluation.plan import FITSNE, MULTICORE, OPENTSNE, OURS, SKLEARN, SKLEARNEX, Plan
+from evaluation.plan import FITSNE, MULTICORE, OPENTSNE, OURS, SKLEARN, SKLEARNEX, Data, Plan
 from evaluation.records import Entry, Key, Store, installed
 from evaluation.table import Figure, Table
 
 OTHERS = (SKLEARNEX, OPENTSNE, SKLEARN, MULTICORE, FITSNE)
 
+Part = tuple[Data, int]  # of which so many rows
 Points = list[tuple[int, float, float]]  # iterations, seconds, exact KL
 
 
@@ -20,8 +21,8 @@ def others(plan: Plan) -> list[Entry]:
     return [entry for entry in OTHERS if entry in plan.entries]
 
 
-def ours_key(plan: Plan) -> Key:
-    data, rows = plan.curve
+def ours_key(plan: Plan, part: Part | None = None) -> Key:
+    data, rows = part or plan.curve
     return plan.fit(data, OURS, rows).of(kind="descent")
 
 
@@ -34,7 +35,11 @@ def their_keys(plan: Plan, entry: Entry) -> list[Key]:
 def wanted(store: Store, plan: Plan) -> list[Key]:
     entries = [entry for entry in others(plan) if installed(entry.contestant)]
     fits = [key for entry in entries for key in their_keys(plan, entry)]
-    return [ours_key(plan), *fits, *judgements(store, fits)]
+    found = [ours_key(plan), *fits, *judgements(store, fits)]
+    for data, rows in plan.curve_of_ours:
+        whole = [plan.fit(data, entry, rows) for entry in entries]
+        found += [ours_key(plan, (data, rows)), *whole, *judgements(store, whole)]
+    return found
 
 
 def curve(store: Store, plan: Plan, entry: Entry) -> Points:
@@ -47,40 +52,74 @@ def curve(store: Store, plan: Plan, entry: Entry) -> Points:
     return found
 
 
-def compared(store: Store, plan: Plan) -> str:
+def passed(store: Store, plan: Plan, entry: Entry, part: Part) -> tuple[float, ...] | None:
+    """Return a package's seconds and exact KL, and ours to it, as far as they are known."""
+    data, rows = part
+    key = plan.fit(data, entry, rows)
+    seconds = store.figure(key, "seconds")
+    kl = store.figure(key.of(kind="judgement"), "exact_kl")
+    if seconds is None or kl is None:
+        return None
+    record = store.get(ours_key(plan, part))
+    ours = seconds_to(record.figures, kl) if record and record.ok else None
+    return (seconds, kl) if ours is None else (seconds, kl, ours)
+
+
+def compared(store: Store, plan: Plan, part: Part | None = None) -> str:
     """Return how long ours takes to where each of the others ends."""
-    record = store.get(ours_key(plan))
     lines = []
     for entry in others(plan):
         if entry.contestant in absent(store):
             continue
-        points = [p for p in curve(store, plan, entry) if p[0] == plan.iterations]
-        if not points:
+        found = passed(store, plan, entry, part or plan.curve)
+        if found is None:
             lines.append([entry.title, *[NOT_YET] * 4])
             continue
-        _, seconds, kl = points[0]
-        passed = seconds_to(record.figures, kl) if record and record.ok else None
+        seconds, kl, *rest = found
+        ours = rest[0] if rest else None
         lines.append(
             [
                 entry.title,
                 f"{seconds:.2f}",
                 f"{kl:.4f}",
-                number(passed, ".2f"),
-                number(seconds / passed if passed else None, ".1f"),
+                number(ours, ".2f"),
+                number(seconds / ours if ours else None, ".1f"),
             ]
         )
     header = ["package", "its whole fit, s", "its exact KL", "ours there after, s", "times"]
     return table(header, lines)
 
 
+def told(store: Store, plan: Plan) -> str | None:
+    """Tell of small data in one sentence, once it has been measured."""
+    part = plan.curve_of_ours[0]
+    found = passed(store, plan, SKLEARNEX, part)
+    if found is None or len(found) < 3:
+        return None
+    seconds, _, ours = found
+    return (
+        f"On the {part[0].title}, ours is there after {ours:.2f} of the {seconds:.2f} s that\n"
+        f"{SKLEARNEX.title} takes, {seconds / ours:.1f} times as fast."
+    )
+
+
 def text(store: Store, plan: Plan) -> str:
     data, rows = plan.curve
     tries = " and ".join(map(str, plan.curve_iterations))
-    return (
+    parts = [
         f"{data.title}, {data.part(rows)}, {counted(plan.threads)}, seconds with the search for "
         "neighbours. Ours is looked at on its way; points of the other packages are fits of "
-        f"{tries} and {plan.iterations} iterations each, one fit.\n\n" + compared(store, plan)
-    )
+        f"{tries} and {plan.iterations} iterations each, one fit.",
+        compared(store, plan),
+    ]
+    for part in plan.curve_of_ours:
+        title = f"{part[0].title}, {part[0].part(part[1])}"
+        record = store.get(ours_key(plan, part))
+        if record and record.ok:
+            parts += [f"The same of {title}:", compared(store, plan, part)]
+        else:
+            parts.append(f"The same of {title}: {NOT_YET}.")
+    return "\n\n".join(parts)
 
 
 def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:

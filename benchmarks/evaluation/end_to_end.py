@@ -1,10 +1,12 @@
 """Whole fits of all packages on all data sets: seconds, and speedup over scikit-learn."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from common import table
+from evaluation import estimate
 from evaluation.cells import (
     NOT_YET,
     PRINTED,
@@ -17,11 +19,12 @@ from evaluation.cells import (
     seconds_form,
     without_data,
 )
-from evaluation.contest import contest, part_key
+from evaluation.contest import contest, part_key, too_long
 from evaluation.plan import OURS, SKLEARN, Data, Plan
 from evaluation.records import Entry, Key, Store
 from evaluation.table import Figure, Table
 
+SERIOUS_ROWS = 10_000  # from which on a fit says something about more than a million
 ONE_RUN = 1.0  # hours; what lies farther apart is not compared within one run
 
 
@@ -69,6 +72,10 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
     parts = []
     decision = store.get(part_key(data, threads))
     predicted = decision.figures["predicted"] if decision else {}
+    guesses = {}  # by entry: the fits that can be extrapolated from, with what they lead to
+    for entry in plan.entries:
+        if "/".join(entry) in predicted:
+            guesses[entry] = guessed(store, plan.fit(data, entry, threads=threads))
     for rows in groups(store, plan, data, threads):
         keys = present(
             store, plan, (plan.fit(data, entry, rows, threads) for entry in plan.entries)
@@ -78,9 +85,9 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
         for key in keys:
             taken = store.figure(key, "seconds")
             shown = cell(store, key, "seconds", seconds_form(taken))
-            guess = predicted.get("/".join(key.entry))
+            guess = guesses.get(key.entry)
             if rows == data.rows and taken is None and guess:
-                shown = f"about {guess[1]:,}, from {guess[0]:,} rows"
+                shown = "about {1:,.0f}, from {0:,} rows".format(*guess[-1])
             lines.append(
                 [
                     key.entry.title,
@@ -102,9 +109,33 @@ def section(store: Store, plan: Plan, data: Data, threads: int) -> list[str]:
         parts.append(
             f"Who would take more than {limit:g} minutes for all rows, by extrapolation from fewer "
             "(N log N, and N squared for a search over all pairs), gets the part instead; seconds "
-            'with "about" are that extrapolation.'
+            'with "about" are extrapolated, each from the most rows that the package was fitted '
+            "to on as many threads, and the medians of those fits. These are not the same rows "
+            "for all, so no speedup is formed from them."
         )
+        parts += spread_of(guesses)
     return parts
+
+
+def guessed(store: Store, key: Key) -> list[tuple[int, float]]:
+    """Return what fits of less rows lead to: their rows, and the seconds for all rows."""
+    return [
+        (smaller.rows, estimate.extrapolated(store, smaller, key))
+        for smaller in estimate.smaller_fits(store, key)
+    ]
+
+
+def spread_of(guesses: dict[Entry, list[tuple[int, float]]]) -> list[str]:
+    """Say how much an extrapolation depends on the rows that it begins with."""
+    told = []
+    for entry, found in guesses.items():
+        large = [(rows, seconds) for rows, seconds in found if rows >= SERIOUS_ROWS]
+        if len(large) > 1:
+            from_each = ", ".join(f"{seconds:,.0f} s from {rows:,}" for rows, seconds in large)
+            told.append(f"{entry.title}: {from_each}")
+    if not told:
+        return []
+    return [f"How far it depends on the rows that it begins with: {'; '.join(told)}."]
 
 
 def hours_apart(store: Store, key: Key, ours: Key) -> float | None:
@@ -125,19 +156,34 @@ def hours_shown(store: Store, key: Key, ours: Key) -> str:
     return "0" if apart == 0 else f"{apart:.1f}" if apart <= ONE_RUN else f"**{apart:.1f}**"
 
 
-def drawn(store: Store, plan: Plan) -> list[tuple[Data, int, list[Entry]]]:
-    """Return the panels: data, rows, and who has been measured on them."""
+@dataclass(frozen=True)
+class Bar:
+    """One contestant's seconds in a panel, fitted or extrapolated from so many rows."""
+
+    entry: Entry
+    seconds: float
+    from_rows: int | None = None
+
+
+def drawn(store: Store, plan: Plan) -> list[tuple[Data, int, list[Bar]]]:
+    """Return the panels: data, rows, and who has been measured on them or extrapolated to them."""
     panels = []
     for data in plan.datasets:
         for rows in groups(store, plan, data, plan.threads):
-            done = [e for e in plan.entries if _seconds(store, plan, data, rows, e) is not None]
-            if done:
-                panels.append((data, rows, done))
+            found = (_bar(store, plan, data, rows, entry) for entry in plan.entries)
+            bars = [bar for bar in found if bar is not None]
+            if any(bar.from_rows is None for bar in bars):
+                panels.append((data, rows, bars))
     return panels
 
 
-def _seconds(store: Store, plan: Plan, data: Data, rows: int, entry: Entry) -> float | None:
-    return store.figure(plan.fit(data, entry, rows), "seconds")
+def _bar(store: Store, plan: Plan, data: Data, rows: int, entry: Entry) -> Bar | None:
+    key = plan.fit(data, entry, rows)
+    taken = store.figure(key, "seconds")
+    if taken is not None:
+        return Bar(entry, taken)
+    guesses = guessed(store, key) if too_long(store, key) else []
+    return Bar(entry, guesses[-1][1], guesses[-1][0]) if guesses else None
 
 
 def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
@@ -149,23 +195,36 @@ def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
     )
     for axes in grid.flat[len(panels) :]:
         axes.axis("off")
-    for axes, (data, rows, entries) in zip(grid.flat, panels, strict=False):
-        taken = [_seconds(store, plan, data, rows, entry) or 0.0 for entry in entries]
-        colors = ["#3b6fb6" if entry.ours else "#b0b0b0" for entry in entries]
-        places = range(len(entries))
-        axes.bar(places, taken, color=colors)
+    for axes, (data, rows, bars) in zip(grid.flat, panels, strict=False):
+        taken = [bar.seconds for bar in bars]
+        places = range(len(bars))
+        for place, bar in zip(places, bars, strict=True):
+            if bar.from_rows is None:
+                axes.bar(place, bar.seconds, color="#3b6fb6" if bar.entry.ours else "#b0b0b0")
+                shown = f"{bar.seconds:.3g}"
+            else:
+                axes.bar(place, bar.seconds, color="white", edgecolor="#808080", hatch="///")
+                shown = f"~{bar.seconds:.2g}" if bar.seconds < 100 else f"~{bar.seconds:,.0f}"
+            axes.annotate(shown, (place, bar.seconds), ha="center", va="bottom", fontsize=7)
         axes.set_yscale("log")
         axes.set_ylim(min(taken) / 3, max(taken) * 2)  # room below the least, and for figures
-        for place, value in zip(places, taken, strict=True):
-            axes.annotate(f"{value:.3g}", (place, value), ha="center", va="bottom", fontsize=7)
-        titles = [entry.title.replace(", ", ",\n") for entry in entries]
+        titles = [bar.entry.title.replace(", ", ",\n") for bar in bars]
         axes.set_xticks(list(places), titles, rotation=60, ha="right", fontsize=7)
         axes.set_ylabel("seconds", fontsize=8)
         axes.set_title(f"{data.title}\n{data.part(rows)}", fontsize=9)
-        base = _seconds(store, plan, data, rows, SKLEARN)
+        if any(bar.from_rows is not None for bar in bars):
+            axes.text(
+                *(0.03, 0.97, "hatched: extrapolated\nfrom fewer rows"),
+                transform=axes.transAxes,
+                va="top",
+                fontsize=7,
+            )
+        base = store.figure(plan.fit(data, SKLEARN, rows), "seconds")
         if base is not None:
+            fitted = [place for place in places if bars[place].from_rows is None]
             right = axes.twinx()
-            right.plot(places, [base / value for value in taken], "o-", color="#c2571a", ms=3, lw=1)
+            times = [base / bars[place].seconds for place in fitted]
+            right.plot(fitted, times, "o-", color="#c2571a", ms=3, lw=1)
             right.set_yscale("log")
             right.set_ylabel("times scikit-learn", color="#c2571a", fontsize=8)
     figure.savefig(path, dpi=110)
@@ -180,7 +239,8 @@ TABLE = Table(
     (
         Figure(
             "end-to-end",
-            "Seconds of whole fits as bars, speedup over scikit-learn as lines, by data set",
+            "Seconds of whole fits as bars, hatched where extrapolated, and speedup over "
+            "scikit-learn as lines, by data set",
             lambda store, plan: bool(drawn(store, plan)),
             draw,
         ),

@@ -3,7 +3,7 @@
 from math import log
 
 from evaluation.plan import ALL_PAIRS, Data, Plan
-from evaluation.records import Key, Record, Store, installed
+from evaluation.records import Key, Store, installed
 
 START = 2.0  # seconds that a process takes to import its package and to read its data
 # Seconds on one core for 1000 iterations of 1000 points, and for 10^12 multiplications of the
@@ -36,6 +36,9 @@ def seconds(store: Store, plan: Plan, key: Key) -> float:
     if key.kind == "descent":
         fit = key.of(kind="fit", iterations=plan.iterations)
         return START + 6 * seconds(store, plan, fit) + 18 * 3e-10 * key.rows**2
+    if key.kind == "prediction":  # three fits on one thread and on two, and what they are held to
+        fits = [key.of(kind="fit", threads=threads) for threads in (1, 2)]
+        return START + 3.5 * sum(fit_seconds(store, plan, fit) for fit in fits)
     return START + 1e-6 * key.rows + fit_seconds(store, plan, key)
 
 
@@ -44,9 +47,9 @@ def fit_seconds(store: Store, plan: Plan, key: Key) -> float:
     same = store.figure(key.of(repeat=0), "seconds")
     if same is not None:
         return same
-    smaller = smaller_fit(store, key)
-    if smaller is not None:
-        return extrapolated(smaller, key)
+    smaller = smaller_fits(store, key)
+    if smaller:
+        return extrapolated(store, smaller[-1], key)
     descent, search = STATED[key.contestant]
     columns = plan.data(key.dataset).columns
     thousands = key.rows / 1000
@@ -56,26 +59,29 @@ def fit_seconds(store: Store, plan: Plan, key: Key) -> float:
     return (descent * thousands * iterations * growth + neighbors) / key.threads
 
 
-def smaller_fit(store: Store, key: Key) -> Record | None:
-    """Return the largest fit of less rows that the same contestant has done, if any."""
+def smaller_fits(store: Store, key: Key) -> list[Key]:
+    """Return the fits of less rows that the same contestant has done on as many threads.
+
+    They are in the order of their rows. What a fit gains by more threads is not known from others.
+    """
     done = [
-        record
+        record.key
         for record in store
         if record.ok
-        and record.key == key.of(rows=record.key.rows, threads=record.key.threads, repeat=0)
+        and record.key == key.of(rows=record.key.rows, repeat=0)
         and record.key.rows < key.rows
     ]
-    return max(done, key=lambda record: record.key.rows, default=None)
+    return sorted(done, key=lambda smaller: smaller.rows)
 
 
-def extrapolated(record: Record, key: Key) -> float:
+def extrapolated(store: Store, smaller: Key, key: Key) -> float:
     """Extrapolate a fit to more rows: N log N, and N^2 for a search over all pairs."""
-    ratio = key.rows / record.key.rows
-    growing = ratio * log(key.rows) / log(record.key.rows)
-    search = record.figures.get("knn_seconds") or 0.0
-    rest = record.figures["seconds"] - search
+    ratio = key.rows / smaller.rows
+    growing = ratio * log(key.rows) / log(smaller.rows)
+    search = store.figure(smaller, "knn_seconds") or 0.0
+    rest = (store.figure(smaller, "seconds") or 0.0) - search
     searching = ratio**2 if key.contestant in ALL_PAIRS else growing
-    return float(rest * growing + search * searching) * record.key.threads / key.threads
+    return rest * growing + search * searching
 
 
 def _multiplications(contestant: str, rows: int, columns: int) -> float:
@@ -109,13 +115,13 @@ def decide(store: Store, plan: Plan, data: Data, threads: int) -> dict[str, obje
     rungs = [rows for rows in plan.rungs if rows < data.rows]
     rows = rungs[-1]
     for key in doubtful(store, plan, data, threads):
-        smaller = smaller_fit(store, key)
-        if smaller is None:
+        smaller = smaller_fits(store, key)
+        if not smaller:
             continue  # it failed, or is not installed
-        whole = extrapolated(smaller, key)
+        whole = extrapolated(store, smaller[-1], key)
         if whole <= plan.most_seconds:
             continue
-        predicted["/".join(key.entry)] = [smaller.key.rows, round(whole)]
+        predicted["/".join(key.entry)] = [smaller[-1].rows, round(whole)]
         fitting = [n for n in rungs if fit_seconds(store, plan, key.of(rows=n)) < plan.part_seconds]
         rows = min(rows, max(fitting, default=rungs[0]))
     return {

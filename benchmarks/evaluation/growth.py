@@ -46,7 +46,7 @@ def text(store: Store, plan: Plan) -> str:
     lines = []
     for size, key in enumerate(keys_of(plan, OURS)):
         taken = store.figure(key, "seconds")
-        record = store.get(key)
+        record = store.middle(key)
         recall = record.figures["timings"].get("recall") if record and record.ok else None
         theirs = []
         for entry in others(plan):
@@ -101,9 +101,9 @@ def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
 
 
 def largest(store: Store, plan: Plan) -> str:
-    """Tell the steps of the fits of a million points and of ten."""
+    """Tell the steps of the fits of a million points and of ten, each those of one fit."""
     keys = [key for key in keys_of(plan, OURS) if key.rows >= 1_000_000] or keys_of(plan, OURS)[-1:]
-    records = [store.get(key) for key in keys]
+    records = [store.middle(key) for key in keys]
     steps = {
         "knn": "neighbours",
         "bsp": "perplexity search",
@@ -135,9 +135,21 @@ def largest(store: Store, plan: Plan) -> str:
         ("KL divergence, by the optimiser's own Z", "reported_kl", ".4f", 1.0),
         ("memory beyond the data, GB", "peak_bytes", ".2f", 1e-9),
     ):
-        lines.append([title, *(cell(store, key, name, form, scale) for key in keys)])
+        lines.append(
+            [
+                title,
+                *(
+                    number(scale * record.figures[name], form)
+                    if record and record.ok
+                    else cell(store, key, name, form)
+                    for key, record in zip(keys, records, strict=True)
+                ),
+            ]
+        )
     recalls = [r.figures["timings"].get("recall") if r and r.ok else None for r in records]
     lines.append(["estimated recall of the neighbours", *(number(v, ".4f") for v in recalls)])
+    times = [str(len(store.fits(key)) or "-") for key in keys]
+    lines.append(["fits, of which this is the median one", *times])
     return table(["step, seconds", *(f"{key.rows:,} points" for key in keys)], lines)
 
 

@@ -27,9 +27,10 @@ python benchmarks/paper.py
 
 makes it, and `--only` a table at a time; a run that was stopped goes on where it was. Every
 measurement is a JSON file in `benchmarks/results/paper`; `--render` writes the page, and the tables
-of the README and of [performance](performance.md), from them alone. The data called synthetic
-stands in for the paper's mouse brain cells: it is generated, and resembles 20 principal components
-of such data."""
+of the README and of [performance](performance.md), from them alone; only how many iterations a fit
+takes is measured by `benchmarks/descent.py`, into `benchmarks/results/descent.json`. The data
+called synthetic stands in for the paper's mouse brain cells: it is generated, and resembles 20
+principal components of such data."""
 )
 
 
@@ -99,7 +100,7 @@ def environment(store: Store) -> str:
     busy = [
         record
         for record in records
-        if record.key.kind in ("fit", "descent")
+        if record.key.kind in ("fit", "descent", "prediction")
         and (record.disturbance_cores or 0.0) >= TOLERATED_DISTURBANCE
     ]
     if busy:

@@ -78,8 +78,11 @@ class Plan:
     growth: tuple[int, ...] = (1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 10_000_000)
     growth_seconds: float = 60.0  # of fits of others
     curve: tuple[Data, int] = (FASHION, 20_000)
+    curve_of_ours: tuple[tuple[Data, int], ...] = ((DIGITS, 1797),)  # beside whole fits of others
     curve_iterations: tuple[int, ...] = (250, 400)
+    small: tuple[tuple[Data, int], ...] = ((FASHION, 5000), (FASHION, 20_000))
     mapped: tuple[Data, ...] = (DIGITS, MNIST, FASHION, CIFAR, SYNTHETIC)
+    predicted: tuple[tuple[Data, int], ...] = ((MNIST, 70_000), (SYNTHETIC, 1_000_000))
 
     def fit(self, data: Data, entry: Entry, rows: int | None = None, threads: int = 0) -> Key:
         rows = data.rows if rows is None else rows
@@ -115,6 +118,9 @@ QUICK = Plan(
     step_rows=400,
     growth=(200, 400),
     curve=(_FEW_DIGITS, 300),
+    curve_of_ours=((_FEW_CELLS, 500),),
     curve_iterations=(251,),
+    small=((_FEW_DIGITS, 200),),
     mapped=(_FEW_DIGITS,),
+    predicted=((_FEW_DIGITS, 300),),
 )

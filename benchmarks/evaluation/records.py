@@ -51,8 +51,8 @@ class Key:
     """Names one measurement.
 
     A fit is a package's run, a judgement what the referee says of its map, a map a sample of its
-    points to draw, a descent the KL divergence on the way of ours, a part the decision on how many
-    rows slow packages are run.
+    points to draw, a descent the KL divergence on the way of ours, a prediction what more cores
+    would bring, a part the decision on how many rows slow packages are run.
     """
 
     kind: str
@@ -154,6 +154,16 @@ class Store:
         while record := self.get(key.of(repeat=len(found))):
             found.append(record)
         return found
+
+    def middle(self, key: Key) -> Record | None:
+        """Return the repeat that took the median of the seconds, for figures of one fit.
+
+        Where not all repeats have ended well, it is the first one, which tells why.
+        """
+        found = self.fits(key)
+        if not found or not all(record.ok for record in found):
+            return self.get(key)
+        return sorted(found, key=lambda record: float(record.figures["seconds"]))[len(found) // 2]
 
     def figure(self, key: Key, name: str) -> float | None:
         """Return the median of a figure over the repeats, if all of them have it."""

@@ -10,6 +10,7 @@ from evaluation import (
     precision,
     scaling,
     single_thread,
+    small,
     steps,
 )
 from evaluation.table import Table
@@ -25,6 +26,7 @@ TABLES: dict[str, Table] = {
         scaling,
         maps,
         convergence,
+        small,
         memory,
         growth,
     )

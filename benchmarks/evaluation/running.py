@@ -30,6 +30,7 @@ MODULES = {
     "judgement": "referee",
     "map": "evaluation.thumbnail",
     "descent": "evaluation.descent",
+    "prediction": "simulate",
 }
 UNAVAILABLE = ("not installed", "no data")  # here: nothing that was measured
 PATIENCE = 1.5  # times the longest fit, after which one is given up
@@ -89,7 +90,8 @@ class Runner:
                     bar.total = spent + expected(list(ahead))
                     here = expected([key])
                     what = f"{name.split()[-1]}: {described(key)}"
-                    bar.set_description_str(f"{what}, about {here:.0f} s")
+                    whole = bar.total - spent
+                    bar.set_description_str(f"{what}, about {here:.0f} s of {whole:.0f} s")
                     self._keep(self.measure(key, name))
                     made.add(key)
                     spent += here

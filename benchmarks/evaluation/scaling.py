@@ -1,6 +1,5 @@
 """How steps and whole fits gain by more cores: measured here, and predicted beyond."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from evaluation.records import Entry, Key, Store
 from evaluation.steps import STEPS, step_seconds
 from evaluation.table import Figure, Table
 
+CHECKED_THREADS = 2  # whose seconds a prediction is held against
 TOLERATED = 0.1  # by which a prediction may miss what was measured, and still be shown
 SHOWN_CORES = ("2", "4", "8", "16", "32", "64")
 ALL_STEPS = {**STEPS, "total": "whole fit"}
@@ -41,12 +41,21 @@ def counts(plan: Plan) -> list[int]:
     return [*powers, plan.threads]
 
 
-def wanted(store: Store, plan: Plan) -> list[Key]:
+def prediction_keys(plan: Plan) -> list[Key]:
+    """Name the predictions, each of which is checked by two threads."""
     return [
+        plan.fit(data, OURS, rows, CHECKED_THREADS).of(kind="prediction")
+        for data, rows in plan.predicted
+    ]
+
+
+def wanted(store: Store, plan: Plan) -> list[Key]:
+    fits = [
         plan.fit(data, entry, rows, threads)
         for data, rows, entry in pairs(plan)
         for threads in counts(plan)
     ]
+    return fits + (prediction_keys(plan) if plan.threads >= CHECKED_THREADS else [])
 
 
 def text(store: Store, plan: Plan) -> str:
@@ -56,7 +65,7 @@ def text(store: Store, plan: Plan) -> str:
     for data, rows, entry in pairs(plan):
         for threads in counts(plan)[1:]:
             header.append(f"{entry.title}, {data.title} {rows:,}: {threads} threads")
-            both = [store.get(plan.fit(data, entry, rows, n)) for n in (1, threads)]
+            both = [store.middle(plan.fit(data, entry, rows, n)) for n in (1, threads)]
             columns.append(both)
     lines = []
     for step, title in ALL_STEPS.items():
@@ -75,12 +84,12 @@ def text(store: Store, plan: Plan) -> str:
         f"{printed['source']}. Steps of less than 0.05 s are left out.",
         table(header, lines),
     ]
-    return "\n\n".join(parts + predicted(store))
+    return "\n\n".join(parts + predicted(store, plan))
 
 
-# What benchmarks/simulate.py writes: a list of {"data": name, "date", "commit",
-# "steps": {step: {cores: seconds}}, "measured": {step: {cores: seconds}},
-# "whole_fit" and "measured_whole_fit": {cores: seconds}, "limits": {step: {cause: seconds}}}.
+# The figures of a prediction, which benchmarks/simulate.py makes: "steps" and "measured":
+# {step: {cores: seconds}}, "whole_fit" and "measured_whole_fit": {cores: seconds}, "limits":
+# {step: {cause: seconds}}.
 @dataclass(frozen=True)
 class Prediction:
     """Seconds of a step, or of the whole fit, by number of cores."""
@@ -123,35 +132,37 @@ class Predicted:
     steps: list[Prediction]
 
 
-def predictions(store: Store) -> list[Predicted]:
+def predictions(store: Store, plan: Plan) -> list[Predicted]:
     """Read what is predicted."""
-    path = store.folder.parent / "scaling-prediction.json"
-    entries: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
     found = []
-    for entry in entries:
-        steps = {**entry["steps"], WHOLE: entry.get("whole_fit", {})}
-        measured = {**entry["measured"], WHOLE: entry.get("measured_whole_fit", {})}
-        limits = entry.get("limits", {})
-        made = f"{entry.get('date', '')[:10] or 'no date'}, "
-        made += f"commit {entry['commit']}" if "commit" in entry else "commit not recorded"
+    for key, (data, rows) in zip(prediction_keys(plan), plan.predicted, strict=True):
+        record = store.get(key)
+        if record is None or not record.ok:
+            continue
+        figures = record.figures
+        steps = {**figures["steps"], WHOLE: figures.get("whole_fit", {})}
+        measured = {**figures["measured"], WHOLE: figures.get("measured_whole_fit", {})}
+        limits = figures.get("limits", {})
+        made = f"{record.date[:10]}, commit {record.environment.get('commit', 'not recorded')}"
         listed = [
             Prediction(step, seconds, measured.get(step, {}), limits.get(step, {}))
             for step, seconds in steps.items()
             if seconds
         ]
-        found.append(Predicted(entry["data"], made, listed))
+        found.append(Predicted(f"{data.title}, {data.part(rows)}", made, listed))
     return found
 
 
-def predicted(store: Store) -> list[str]:
+def predicted(store: Store, plan: Plan) -> list[str]:
     """Tell what is predicted for more cores, of steps whose prediction holds for those at hand."""
-    found = predictions(store)
+    found = predictions(store, plan)
     if not found:
-        return [f"Predicted for more cores: {NOT_YET} (`benchmarks/simulate.py`)."]
+        return [f"Predicted for more cores: {NOT_YET}."]
     parts = [
-        "**Predicted** for more cores by `benchmarks/simulate.py`: times faster than on one "
-        "thread, by a replay of chunk times recorded on one thread with the native loop's "
-        "scheduling rule and measured costs of waking, waiting and memory. A step whose prediction "
+        "**Predicted** for more cores by `benchmarks/simulate.py`, which the command above runs: "
+        "times faster than on one thread, by a replay of chunk times recorded on one thread with "
+        "the native loop's scheduling rule and measured costs of waking, waiting and memory. A "
+        "step whose prediction "
         f"misses what was measured here by more than {TOLERATED:.0%} has no figures. The paper's "
         "are measured, of its own method."
     ]
@@ -219,32 +230,58 @@ def limit(step: Prediction, steps: list[Prediction]) -> str:
     return told if most is None else f"{told}, most of it in {most.step}"
 
 
-def holding(store: Store) -> dict[str, list[Prediction]]:
+def holding(store: Store, plan: Plan) -> dict[str, list[Prediction]]:
     """Leave out what does not hold."""
-    held = {each.data: [s for s in each.steps if s.holds] for each in predictions(store)}
+    held = {each.data: [s for s in each.steps if s.holds] for each in predictions(store, plan)}
     return {data: steps for data, steps in held.items() if steps}
 
 
+def style(place: int) -> dict[str, Any]:
+    """Return how a step's curve looks: no two of the first forty look the same."""
+    line = place // 10 % 4
+    return {
+        "color": f"C{place % 10}",
+        "linestyle": ("-", "--", "-.", ":")[line],
+        "marker": "o^sv"[line],
+        "markersize": 4,
+    }
+
+
 def draw(store: Store, plan: Plan, plt: Any, path: Path) -> None:
-    shown = holding(store)
-    width = 4.8 * len(shown)
+    shown = holding(store, plan)
+    names = dict.fromkeys(step.step for steps in shown.values() for step in steps)
+    styles = {name: style(place) for place, name in enumerate(n for n in names if n != WHOLE)}
+    styles[WHOLE] = {"color": "black", "linewidth": 3, "marker": ".", "zorder": 3}
+    width = 4.8 * len(shown) + 2.4
     figure, grid = plt.subplots(
-        1, len(shown), figsize=(width, 4.2), squeeze=False, layout="constrained"
+        1, len(shown), figsize=(width, 4.8), squeeze=False, layout="constrained"
     )
+    curves: dict[str, Any] = {}
     for axes, (data, steps) in zip(grid.flat, shown.items(), strict=True):
         ticks = sorted({int(cores) for step in steps for cores in step.seconds})
         for step in steps:
             counts = sorted(step.seconds, key=int)
             speedups = [step.speedup(cores) or 1.0 for cores in counts]
-            axes.loglog([int(cores) for cores in counts], speedups, ".-", label=step.step)
+            (curves[step.step],) = axes.loglog(
+                [int(cores) for cores in counts], speedups, **styles[step.step]
+            )
             for cores, seconds in step.measured.items():
                 if cores != "1" and seconds:
-                    axes.plot(int(cores), step.measured["1"] / seconds, "kx", ms=5)
+                    axes.plot(int(cores), step.measured["1"] / seconds, "kx", ms=5, zorder=4)
         axes.plot(ticks, ticks, ":", color="#888888")
         axes.set(xlabel="cores", ylabel="times faster than one", title=data)
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.set_yticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
-        axes.legend(fontsize=7, frameon=False)
+    listed = [name for name in styles if name in curves]
+    figure.legend(
+        [curves[name] for name in listed],
+        listed,
+        loc="outside right center",
+        fontsize=8,
+        frameon=False,
+        handlelength=3.5,
+    )
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -258,7 +295,7 @@ TABLE = Table(
         Figure(
             "scaling",
             "Predicted speedup by number of cores, step by step; crosses are measured",
-            lambda store, plan: bool(holding(store)),
+            lambda store, plan: bool(holding(store, plan)),
             draw,
         ),
     ),

@@ -45,13 +45,15 @@ def text(store: Store, plan: Plan) -> str:
         f'Seconds over a whole fit of {plan.step_rows:,} synthetic points of 20 columns. "As the '
         f'paper" is its method and precision with our steps: tree only, float64, '
         f'{plan.iterations} iterations; "default" is what a user gets: float32, the grid where it '
-        "is faster, an end when the map is done. The total has all else too, the search for "
+        "is faster, an end when the map is done. Where a fit was repeated, all figures of a column "
+        "are of the repeat of median seconds. The total has all else too, the search for "
         "neighbours in the first place."
     ]
     for threads in thread_counts(plan):
         cores = "1" if threads == 1 else "32"
         paper = printed[cores]
-        records = [store.get(key) for key in keys_of(plan, threads)]
+        keys = keys_of(plan, threads)
+        records = [store.middle(key) for key in keys]
         lines = []
         for step, title in {**STEPS, "total": "total"}.items():
             line = [title, *(f"{paper[name][step]:,.1f}" for name in ("daal4py", "Acc-t-SNE"))]
@@ -67,6 +69,8 @@ def text(store: Store, plan: Plan) -> str:
             str(record.figures["iterations"]) if record and record.ok else "-" for record in records
         ]
         lines.append(["iterations", "1000", "1000", *done])
+        times = [str(len(store.fits(key)) or "-") for key in keys]
+        lines.append(["fits, of which the median one", "-", "-", *times])
         core = "core" if cores == "1" else "cores"
         header = ["step", f"paper, {cores} {core}: daal4py", "Acc-t-SNE"]
         header += ["acctsne, as the paper", "acctsne, default"]
@@ -85,7 +89,7 @@ def text(store: Store, plan: Plan) -> str:
 
 def longer(store: Store, plan: Plan) -> list[str]:
     """Say why steps of the tree take longer than the paper's on one thread, where they do."""
-    record = store.get(plan.fit(SYNTHETIC, OURS_AS_PAPER, plan.step_rows, 1))
+    record = store.middle(plan.fit(SYNTHETIC, OURS_AS_PAPER, plan.step_rows, 1))
     paper = PRINTED["steps"]["1"]["Acc-t-SNE"]
     if record is None or not record.ok:
         return []
@@ -108,7 +112,7 @@ def longer(store: Store, plan: Plan) -> list[str]:
         "building writes it twice: where its subtree is made, and at its place in the tree, which "
         "is the same for any number of threads."
     )
-    single = store.get(plan.fit(SYNTHETIC, OURS_TREE, threads=1))
+    single = store.middle(plan.fit(SYNTHETIC, OURS_TREE, threads=1))
     if single is not None and single.ok:
         both = [
             " and ".join(f"{_each(fit, step):.0f}" for step in OF_TREE) for fit in (single, record)

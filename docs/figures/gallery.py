@@ -45,7 +45,7 @@ plot.save(Y, "map.png", y)  # values=y where y is a number
 ```
 
 with nothing tuned. Seconds are those of the fit on two cores (machine A of
-[Performance](performance.md)), one after the other. The KL divergence is that of
+[Performance](performance.md)), one after the other, single runs. The KL divergence is that of
 `quality.exact_kl`, the rest that of `quality.report(X, Y, n_neighbors=10)`: on the right, the
 darker a point, the less its neighbours on the map are its neighbours in the data. [Which points to
 trust](quality.md) says more. Comparisons with other packages start all of them from one layout,
