@@ -56,6 +56,21 @@ def branching(random: np.random.Generator) -> Array:
     return np.concatenate(points)
 
 
+def rings(random: np.random.Generator) -> Array:
+    """Generate two rings of 400 points each, one through the other."""
+    turn = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    x, y, nothing = np.cos(turn), np.sin(turn), np.zeros(400)
+    both = np.concatenate([np.stack([x, y, nothing], 1), np.stack([1 + x, nothing, y], 1)])
+    return both + 0.01 * random.normal(size=both.shape)
+
+
+def spiral(random: np.random.Generator) -> Array:
+    """Generate 1000 points along three turns in a plane."""
+    turn = np.linspace(1, 20, 1000)
+    points = np.stack([turn * np.cos(turn), turn * np.sin(turn)], 1)
+    return points + 0.02 * random.normal(size=points.shape)
+
+
 HOSTILE: dict[str, Callable[[], Array]] = {
     "noise": lambda: generated(1).normal(size=(20_000, 50)),
     "copies": lambda: np.repeat(generated(2).normal(size=(600, 20)), 20, axis=0),
@@ -71,6 +86,8 @@ HOSTILE: dict[str, Callable[[], Array]] = {
     "S curve": lambda: make_s_curve(2000, random_state=0)[0],
     "swiss roll": lambda: make_swiss_roll(3000, random_state=0)[0],
     "trajectories": lambda: branching(generated(7)),
+    "linked rings": lambda: rings(generated(8)),
+    "spiral": lambda: spiral(generated(9)),
 }
 # What is done to the digits besides.
 VARIED: dict[str, dict[str, Any]] = {
@@ -89,13 +106,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder with <dataset>*.npz")
     parser.add_argument("--datasets", default=USUAL, help="comma-separated, :N for a sample")
-    parser.add_argument("--hostile", action="store_true", help="also noise, copies, dof, ...")
+    parser.add_argument(
+        "--hostile",
+        nargs="?",
+        const="all",
+        help="also noise, copies, ...: all, or those named, with ; between",
+    )
     parser.add_argument("--early", type=int, help="iterations of early exaggeration")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, help="JSON file that figures are put into, too")
     args = parser.parse_args()
     problems: list[tuple[str, Array, Array | None, dict[str, Any]]] = []
-    for name in args.datasets.split(","):
+    for name in filter(None, args.datasets.split(",")):
         base, _, limit = name.partition(":") if not name.startswith("synthetic") else (name, "", "")
         try:
             data = datasets.load(base, int(limit) if limit else None, args.data)
@@ -104,8 +126,14 @@ def main() -> int:
         problems.append((data.title, data.X, data.labels, {}))
     if args.hostile:
         digits = datasets.load("digits")
-        problems += [(name, make().astype(np.float32), None, {}) for name, make in HOSTILE.items()]
-        problems += [(name, digits.X, digits.labels, more) for name, more in VARIED.items()]
+        asked = [*HOSTILE, *VARIED] if args.hostile == "all" else args.hostile.split(";")
+        for name in asked:
+            if name in HOSTILE:
+                problems.append((name, HOSTILE[name]().astype(np.float32), None, {}))
+            elif name in VARIED:
+                problems.append((name, digits.X, digits.labels, VARIED[name]))
+            else:
+                sys.exit(f"no problem {name!r}; there are {', '.join([*HOSTILE, *VARIED])}")
     if args.early is not None:
         problems = [
             (title, X, labels, {"early_exaggeration_iter": args.early, **more})

@@ -59,7 +59,7 @@ def restraint(X: Array, parameters: dict[str, Any]) -> dict[str, float]:
     every = TSNE(random_state=0, **parameters).get_params(deep=False)
     problem = problem_of(every, X, check=check_array, caller="TSNE")
     descent, _ = start(problem, StageTimer())
-    descent.run(problem.schedule.phases(len(X), descent.start), problem.stopping)
+    descent.run(problem.schedule.phases(len(X), descent.start, flat=descent.flat), problem.stopping)
     return descent.optimizer.restraint
 
 

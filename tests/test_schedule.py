@@ -10,10 +10,10 @@ import pytest
 from scipy.spatial.distance import squareform
 from sklearn.manifold import _t_sne as sklearn_tsne
 
-from acctsne import TSNE, Affinities, Embedding, init
+from acctsne import TSNE, Affinities, Embedding, init, quality
 from acctsne.affinities.affinities import form_of
 from acctsne.forces.engine import Engine
-from acctsne.optimize.optimizer import Optimizer
+from acctsne.optimize.optimizer import Optimizer, mean_drop
 from acctsne.optimize.schedule import Phase, Ramp, Schedule
 from acctsne.optimize.stopping import StoppingRules, Watch
 
@@ -36,10 +36,14 @@ def blurred(layout: Array) -> Array:
 
 
 def phases(
-    kind: Any = "fast", n_samples: int = 1200, start: Any = "clear", **parameters: Any
+    kind: Any = "fast",
+    n_samples: int = 1200,
+    start: Any = "clear",
+    flat: bool = False,
+    **parameters: Any,
 ) -> list[Phase]:
     schedule = Schedule(kind, **{"early_exaggeration_iter": 250, **parameters})
-    return schedule.phases(n_samples, start)
+    return schedule.phases(n_samples, start, flat=flat)
 
 
 class TestLayout:
@@ -65,16 +69,20 @@ class TestLayout:
         assert {phase.learning_rate for phase in phases("sklearn")} == {(50, 50)}
 
     def test_auto_early_exaggeration(self) -> None:
-        for kind, start, length in (
-            ("fast", "clear", 50),
-            ("fast", "tangled", 100),
-            ("sklearn", "clear", 250),
-            ("sklearn", "blurred", 250),
-            ("sklearn", "tangled", 250),
+        for kind, start, flat, length in (
+            ("fast", "clear", False, 50),
+            ("fast", "clear", True, 150),
+            ("fast", "tangled", False, 100),
+            ("fast", "tangled", True, 200),
+            ("sklearn", "clear", True, 250),
+            ("sklearn", "blurred", False, 250),
+            ("sklearn", "tangled", False, 250),
         ):
-            made = phases(kind, start=start, early_exaggeration_iter="auto")
+            made = phases(kind, start=start, flat=flat, early_exaggeration_iter="auto")
             assert made[0].end == length
             assert made[0].spread == 0
+        # What the user says stays.
+        assert phases(flat=True) == phases()
 
     def test_a_blurred_start(self) -> None:
         held, fading, main = phases(start="blurred", early_exaggeration_iter="auto")
@@ -84,6 +92,8 @@ class TestLayout:
         assert (fading.exaggeration, fading.learning_rate) == ((12, 1), (100, 1200))
         assert (held.momentum, fading.momentum, main.momentum) == (0.8, 0.8, None)
         assert (held.spread, fading.spread, main.spread) == (1.3, 0, 0)
+        held, fading, _ = phases(start="blurred", flat=True, early_exaggeration_iter="auto")
+        assert (held.end, fading.begin, fading.end) == (30, 30, 150)
         # Nothing is widened for an exaggeration that is left out, and what the user says stays.
         assert phases(start="blurred", early_exaggeration_iter=0) == phases(
             early_exaggeration_iter=0
@@ -316,6 +326,61 @@ class TestFits:
             )
             assert expected == kind
             assert Optimizer(form_of(P), layout, Engine(), 1).kind_of_start() == kind
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("dims", [1, 2, 3])
+    def test_flat_data(self, dims: int, dtype: Any) -> None:
+        rng = np.random.default_rng(0)
+        for own, flat in ((dims, True), (dims + 1, False), (dims + 5, False)):
+            X = rng.uniform(size=(2000, own))
+            P = Affinities.from_data(X, dtype=dtype)
+            p = P.to_scipy().tocoo()
+            largest = np.zeros(2000)
+            np.maximum.at(largest, p.row, p.data)
+            drop = np.sum(p.data * np.log(largest[p.row] / p.data))
+            # Faces of a cube, where only half of the neighbours are, are a part of it all.
+            assert drop == pytest.approx(mean_drop(own, 30.0), abs=0.1)
+            layout = rng.normal(size=(2000, dims)).astype(dtype)
+            optimizer = Optimizer(form_of(P), layout, Engine(), 1)
+            assert optimizer._native.mean_drop == pytest.approx(drop, rel=1e-4)
+            assert optimizer.is_flat() == flat
+        # Equal probabilities tell nothing, nor do few neighbours.
+        for unknown in (
+            Affinities.from_data(X[:, :dims], kind="uniform", dtype=dtype),
+            Affinities.from_data(X[:, :dims], perplexity=5, dtype=dtype),
+        ):
+            assert not Optimizer(form_of(unknown), layout, Engine(), 1).is_flat()
+
+    def test_the_fall_of_log_p(self) -> None:
+        """Against sums over a row of neighbours, the k-th of which is where k are expected.
+
+        The nearest of a random sample scatters around there, hence the tolerance; one dimension
+        more makes four times as much.
+        """
+        k = np.arange(1.0, 100_000.0)
+        for dims in (1, 2, 3):
+            squared = k ** (2 / dims) - 1
+            low, high = 0.0, 10.0
+            for _ in range(100):
+                beta = (low + high) / 2
+                p = np.exp(-beta * squared)
+                p /= p.sum()
+                entropy = -np.sum(p * np.log(p, where=p > 0, out=np.zeros_like(p)))
+                low, high = (beta, high) if entropy > np.log(30.0) else (low, beta)
+            assert np.sum(p * beta * squared) == pytest.approx(mean_drop(dims, 30.0), abs=0.07)
+
+    def test_rings_stay_whole(self) -> None:
+        """Two linked rings, of which a map shows both whole if it has the time."""
+        turn = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+        x, y, nothing = np.cos(turn), np.sin(turn), np.zeros(400)
+        X = np.vstack([np.c_[x, y, nothing], np.c_[1 + x, nothing, y]])
+        P = Affinities.from_data(X)
+        start = init.pca(X)
+        Y = TSNE(init=start).fit_transform(P)
+        within = np.linalg.norm(Y - np.roll(Y.reshape(2, 400, 2), 1, axis=1).reshape(-1, 2), axis=1)
+        assert within.max() < 5 * np.median(within)
+        theirs = TSNE(init=start, schedule="sklearn").fit_transform(P)
+        assert quality.exact_kl(None, Y, P=P) < 1.05 * quality.exact_kl(None, theirs, P=P)
 
     def test_where_a_fit_ends(
         self, digits: tuple[Array, Array], caplog: pytest.LogCaptureFixture

@@ -118,6 +118,7 @@ public:
   }
 
   double kl_of_one_place() const { return optimizer_->kl_of_one_place(); }
+  double mean_drop() const { return optimizer_->mean_drop(); }
 
   double disorder(int threads) {
     const Exclusive alone(owner_, Exclusive::Nested::refused);
@@ -322,6 +323,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       .def("run", &Bound::run, "phase"_a, "callback"_a.none(), "progress"_a.none(), "threads"_a)
       .def("kl_divergence", &Bound::kl_divergence, "threads"_a)
       .def_prop_ro("kl_of_one_place", &Bound::kl_of_one_place)
+      .def_prop_ro("mean_drop", &Bound::mean_drop)
       .def("disorder", &Bound::disorder, "threads"_a)
       .def("forces", &Bound::forces, "threads"_a)
       .def("reset_momentum", &Bound::reset_momentum)

@@ -78,9 +78,9 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
   const std::vector<PointId> label = labels(order, team);
   const AttractiveKernels<Real>& kernel = kernels().attractive.of<Real>();
   std::vector<Row<Real>> rows(static_cast<std::size_t>(team.size()));
-  // Of each block of rows: its negative entropy and its largest value.
+  // Of each block of rows: its negative entropy, its largest value, and sum_ij p_ij log(max_k p_ik).
   RowSums blocks;
-  blocks.start(P.rows(), kJointBlockRows, 2);
+  blocks.start(P.rows(), kJointBlockRows, 3);
   std::vector<double> row_sums(label.size(), 0);
   Store next(P.rows());
   P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
@@ -97,16 +97,20 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
       sum += static_cast<double>(value);
     }
     block[1] = std::max(block[1], static_cast<double>(most));
+    block[2] += most > 0 ? sum * std::log(static_cast<double>(most)) : 0.0;
     row_sums[static_cast<std::size_t>(given.row)] = sum;
   });
   blocks.gather(*processes_);
   gather_rows(*processes_, row_sums.data(), P.rows(), 1);
   negative_entropy_ = 0;
   Real largest = 0;
+  double log_largest = 0;
   blocks.for_chunks([&](const double* block) {
     negative_entropy_ += block[0];
     largest = std::max(largest, static_cast<Real>(block[1]));
+    log_largest += block[2];
   });
+  mean_drop_ = log_largest - negative_entropy_;
   // The sum of two conditional probabilities may overflow where each of them did not.
   if (!std::isfinite(largest)) {
     throw std::domain_error("P is not finite");

@@ -34,6 +34,8 @@ public:
   Size rows() const { return static_cast<Size>(order_.size()); }
   // sum_ij p_ij log(p_ij), the part of KL that does not depend on the layout. Of P as it was given.
   double negative_entropy() const { return negative_entropy_; }
+  // sum_ij p_ij log(max_k p_ik / p_ij): how far log p lies below the largest of its row, on average.
+  double mean_drop() const { return mean_drop_; }
   EdgeView<Real> view() const;
 
 private:
@@ -90,6 +92,7 @@ private:
   std::vector<PointId> order_; // the row of P that each point is
   Real half_scale_ = 0;        // 0 if values are not halves
   double negative_entropy_ = 0;
+  double mean_drop_ = 0;
   Store edges_;
 };
 

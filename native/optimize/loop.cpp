@@ -204,6 +204,8 @@ public:
     return edges_.negative_entropy() + std::log(std::max(n * (n - 1), 1.0));
   }
 
+  double mean_drop() const override { return edges_.mean_drop(); }
+
   double disorder(ThreadTeam& team) override {
     evaluate(team);
     sums_.start(layout_.size(), kSumRows, 2);

@@ -195,8 +195,10 @@ class TSNE(
     early_exaggeration_iter : int or "auto", default="auto"
         Iterations of early exaggeration, part of `max_iter`. "auto" is 50, or 100 if the
         start is random or any other in which neighbours lie hardly closer than others, so that it
-        has to be untangled; with `schedule="sklearn"` it is 250. If the start is widened (see
-        `init`), exaggeration is held for the first fifth of them before it fades.
+        has to be untangled, and 100 more for data of no more dimensions than the map, such as
+        curves and sheets, which have to be laid flat; with `schedule="sklearn"` it is 250. If the
+        start is widened (see `init`), exaggeration is held for the first fifth of them before it
+        fades.
 
     callback : callable or list of callables, default=None
         Called as `callback(iteration, kl_divergence, embedding)`, each with a copy of the
@@ -485,7 +487,7 @@ class TSNE(
         checkpoint: Checkpoint | None,
     ) -> None:
         optimizer = descent.optimizer
-        schedule = problem.schedule.phases(problem.n_samples, descent.start)
+        schedule = problem.schedule.phases(problem.n_samples, descent.start, flat=descent.flat)
         if checkpoint is not None:
             checkpoint.check_place(descent, schedule)
         self.learning_rate_ = schedule[0].learning_rate.first

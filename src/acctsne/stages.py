@@ -99,4 +99,4 @@ def start(
     recall, frame = (found.recall, found.frame) if found else (1.0, None)
     # Before the optimiser makes its own form of P anew, which takes as much memory.
     del P, found
-    return Descent(optimizer, recall, optimizer.kind_of_start()), frame
+    return Descent(optimizer, recall, optimizer.kind_of_start(), optimizer.is_flat()), frame

@@ -111,6 +111,7 @@ class Checkpoint:
             "of": self._identity,
             "recall": descent.recall,
             "start": descent.start,
+            "flat": descent.flat,
             "phase": descent.phase,
             "watch": descent.watch and _described_watch(descent.watch),
         }
@@ -148,6 +149,7 @@ def descent_of(contents: Contents, optimizer: Optimizer) -> Descent:
         optimizer,
         contents.number("recall"),
         _start(contents),
+        contents.setting("flat", bool),
         contents.setting("phase", int),
         _watch(contents),
     )

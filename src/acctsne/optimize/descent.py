@@ -15,6 +15,7 @@ class Descent:
     optimizer: Optimizer
     recall: float = 1.0  # the part of the nearest neighbours that its affinities know
     start: Start = "clear"  # how much the layout that it started from knows of the data
+    flat: bool = False  # the data have no more dimensions than the map
     phase: int = 0  # index into the schedule
     watch: Watch | None = None  # over the present phase; None before it begins, or without rules
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp
+from math import e, exp, gamma, pi
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,22 @@ def _wants_to_stop(answer: Any) -> bool:
         ) from error
 
 
+# Least difference of the mean drops of two numbers of dimensions by which data are told apart.
+TOLD_APART = 0.15
+
+
+def mean_drop(dimensions: int, perplexity: float) -> float:
+    """Tell how far log p falls below the largest of its row, on average, in uniform data.
+
+    With p = exp(-beta r^2), the mean of beta r^2 is half the number of dimensions. The nearest
+    neighbour, which has the largest p, lies within a ball that holds one point on average; the
+    number of points in one of radius beta^(-1/2) follows from the perplexity.
+    """
+    ball = pi ** (dimensions / 2) / gamma(dimensions / 2 + 1)
+    nearest = pi * e * gamma(1 + 2 / dimensions) * (ball * perplexity) ** (-2 / dimensions)
+    return dimensions / 2 - nearest
+
+
 class Optimizer:
     """A layout that is being optimised, with all that this needs but the schedule.
 
@@ -71,7 +87,7 @@ class Optimizer:
     ) -> None:
         self.engine = engine
         self.threads = threads
-        self._dims = layout.shape[1]
+        self._n_samples, self._dims = layout.shape
         kind: Any = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
         others = () if processes is None else (processes,)
         self._native: _core.Optimizer32 | _core.Optimizer64 = kind(
@@ -119,6 +135,17 @@ class Optimizer:
         if disorder > TANGLED:
             return "tangled"
         return "blurred" if disorder > BLURRED * faithful else "clear"
+
+    def is_flat(self) -> bool:
+        """Say whether the data seem to have no more dimensions than the map.
+
+        In how many they lie shows in how far log p falls below the largest of its row.
+        """
+        perplexity = (self._n_samples - 1) * exp(-self.kl_of_one_place)
+        usual, more = (mean_drop(d, perplexity) for d in (self._dims, self._dims + 1))
+        # Few neighbours fall off alike in any number of dimensions; equal ones tell nothing.
+        told = more - usual > TOLD_APART
+        return told and mean_drop(1, perplexity) / 2 < self._native.mean_drop < (usual + more) / 2
 
     def state(self) -> OptimizerState:
         """Return all that is needed to go on later."""

@@ -35,6 +35,11 @@ LOOK_EVERY = 20
 FADE = 50
 FADE_OF_TANGLED = 100
 
+# Data of no more dimensions than the map, such as curves and sheets, can be shown faithfully, but
+# have to be laid flat first: a map that is done before is torn or folded for good. Early
+# exaggeration of them lasts for so many iterations more (docs/tuning.md).
+LONGER_FOR_FLAT = 100
+
 # How much a start knows of the data, by how far apart neighbours are in it (Optimizer.disorder).
 # It is tangled if that is more than this part of what it would be at random; blurred if it is more
 # than so many times what it would be in a map that shows all of them (docs/tuning.md has figures).
@@ -132,9 +137,12 @@ class Schedule:
         names = [field.name for field in fields(cls) if field.name != "kind"]
         return cls(kind=parameters["schedule"], **{name: parameters[name] for name in names})
 
-    def phases(self, n_samples: int, start: Start = "clear") -> list[Phase]:
-        """Lay out the phases of a descent of so many samples from a start of some kind."""
-        early_end = self._early_end(start)
+    def phases(self, n_samples: int, start: Start = "clear", *, flat: bool = False) -> list[Phase]:
+        """Lay out the phases of a descent of so many samples from a start of some kind.
+
+        Flat data have no more dimensions than the map.
+        """
+        early_end = self._early_end(start, flat)
         late_start = (
             self.max_iter if self.late_exaggeration == 1.0 else self.late_exaggeration_start
         )
@@ -159,10 +167,11 @@ class Schedule:
     def _fast(self) -> bool:
         return self.kind == "fast"
 
-    def _early_end(self, start: Start) -> int:
+    def _early_end(self, start: Start, flat: bool) -> int:
         wanted = self.early_exaggeration_iter
         if wanted == "auto":
             fade = FADE_OF_TANGLED if start == "tangled" else FADE
+            fade += LONGER_FOR_FLAT if flat else 0
             wanted = fade if self._fast else SKLEARN_EARLY
         return min(wanted, self.max_iter)
 
