@@ -132,6 +132,7 @@ def test_two_processes(tmp_path: Path) -> None:
         "same_bits",
         "exact_neighbors",
         "column_names",
+        "bound_to_cores",
         "damaged_checkpoints",
         "interrupted",
         "array_of_a_file",
