@@ -18,7 +18,7 @@ PYTHON_SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 BUILD_FILES := pyproject.toml CMakeLists.txt CMakePresets.json
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/acctsne/__init__.py)
 
-.PHONY: demo test docs native-test python-test lint types stub format sanitizers asan asan-python tsan clang arm64 arm64-python tidy coverage \
+.PHONY: demo test docs native-test python-test lint types stub format sanitizers asan asan-python tsan clang arm64 arm64-python python-of-debian tidy coverage \
   check-all benchmark-smoke fuzz fuzz-native soak test-versions free-threaded sdist-test wheel wheel-test \
   lint-workflows clean help
 
@@ -102,9 +102,14 @@ arm64: $(VENV)/ready
 	ctest --test-dir build/$@ --output-on-failure --tests-regex '^($(ARM64_TESTS))$$'
 
 # The wheel for arm64, run by Python for arm64 on an emulated CPU. Debian: qemu-user-static.
-arm64-python: build/installed
+arm64-python: python-of-debian build/installed
 	$(MAKE) wheel SYSTEMS=linux-aarch64
 	$(BIN)/python packaging/arm64.py dist/acctsne-$(VERSION)-$(WHEEL_TAG)-*aarch64.whl
+
+# The emulated Python is that of Debian 12, and takes no wheel that another one makes.
+python-of-debian:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+	  || { echo "Debian's Python for arm64 is 3.11 and needs its own wheel: make arm64-python PYTHON=python3.11" >&2; exit 1; }
 
 # All that a release is checked by.
 check-all: test docs sanitizers clang arm64 arm64-python tidy benchmark-smoke test-versions sdist-test \
@@ -201,7 +206,7 @@ sdist-test:
 	cd build/sdist/acctsne-$(VERSION) && ../env/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
 
 # Wheels by zig's cross compiler, for all systems or those in SYSTEMS (packaging/wheels.py names them). By Python 3.12
-# or later one wheel serves all later versions, but for free-threaded ones.
+# or later one wheel serves all later versions, but for free-threaded ones, and Windows has a wheel.
 SYSTEMS ?=
 WHEEL_TAG = $(shell $(PYTHON) packaging/wheel_tag.py)
 WHEEL_ENV = build/wheel-env-$(WHEEL_TAG)
@@ -224,7 +229,13 @@ wheel-test:
 	  --only-binary :all: --no-index --find-links dist acctsne==$(VERSION)
 	build/wheel-test/bin/python -m pytest --quiet -p no:cacheprovider tests/test_minimal.py
 	build/wheel-test/bin/acctsne info
+	@began=$$(date +%s); build/wheel-test/bin/acctsne demo --output build/wheel-test/demo \
+	  && test -f build/wheel-test/demo/digits.npy -a ! -e build/wheel-test/demo/digits.png \
+	  && echo "the demonstration without matplotlib took $$(($$(date +%s) - began)) s"
+	env PATH=$(CURDIR)/build/wheel-test/bin CXX=none build/wheel-test/bin/python -m pip install --quiet \
+	  --only-binary :all: --group wheel-pictures
 	build/wheel-test/bin/acctsne demo --output build/wheel-test/demo
+	test -f build/wheel-test/demo/digits.png
 	build/wheel-test/bin/python -X importtime -c 'import acctsne' 2>&1 | tail -n 1
 
 # The workflows of the public forge, which cannot run here.

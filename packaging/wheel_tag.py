@@ -18,5 +18,16 @@ def wheel_tag() -> str:
     return f"{version}-{version}{free_threaded}"
 
 
+def left_out() -> str:
+    """Return what wheels for all systems are made without, and why; nothing if all are made."""
+    if has_stable_abi():
+        return ""
+    return (
+        f"left out: Windows, and every Python but that of {wheel_tag()}, for one wheel for all "
+        "later versions is of the stable ABI, which Python 3.12 and later have unless they are "
+        "free-threaded. It is made by: make wheel PYTHON=python3.12"
+    )
+
+
 if __name__ == "__main__":
     print(wheel_tag())

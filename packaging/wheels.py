@@ -19,7 +19,7 @@ from pathlib import Path
 
 import ziglang
 from elftools.elf.elffile import ELFFile
-from wheel_tag import has_stable_abi
+from wheel_tag import has_stable_abi, left_out
 
 ROOT = Path(__file__).parent.parent
 ZIG = Path(ziglang.__file__).parent / ("zig.exe" if os.name == "nt" else "zig")
@@ -67,7 +67,9 @@ def main() -> None:
 
 
 def systems_here() -> list[str]:
-    """Return the systems that this Python makes wheels for."""
+    """Return the systems that this Python makes wheels for, and say what is left out."""
+    if said := left_out():
+        print(said, flush=True)
     return [name for name in SYSTEMS if has_stable_abi() or "windows" not in name]
 
 
@@ -129,7 +131,7 @@ def windows_python(folder: Path) -> dict[str, object]:
 
 
 def check(wheel: Path, system: System) -> None:
-    """Look into a wheel: its size, the kernels, the licence, the symbols of system and Python."""
+    """Look into a wheel: its size, the kernels, the licence, the symbols that it has and needs."""
     assert wheel.stat().st_size < LARGEST, f"{wheel.name} is larger than {LARGEST} bytes"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -145,6 +147,10 @@ def check(wheel: Path, system: System) -> None:
     if "-abi3-" in wheel.name:
         audit = [sys.executable, "-m", "abi3audit", "--strict", "--summary", str(wheel)]
         subprocess.run(audit, check=True)
+    if "linux" in system.platform:
+        with io.BytesIO(data) as file:
+            symbols = ELFFile(file).get_section_by_name(".symtab")
+        assert symbols is None, f"{module} is not stripped"
     if "musllinux" in system.platform:
         # auditwheel looks for musl's library on the machine, where it need not be.
         with io.BytesIO(data) as file:

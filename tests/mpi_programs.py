@@ -4,6 +4,7 @@ Every process checks what it sees. What only some programs need is imported by t
 import takes longer than most of what is checked.
 """
 
+import logging
 import os
 import pickle
 import resource
@@ -29,6 +30,7 @@ from sklearn.base import clone
 
 import acctsne
 from acctsne import io
+from acctsne._core import use_simd_level
 from acctsne.affinities.similarity import Similarity
 from acctsne.cli import main, together
 from acctsne.distributed import TSNE, checkpoint, processes, transform
@@ -352,6 +354,19 @@ def errors() -> None:
                 raise ZeroDivisionError
         except EndedError:
             pass
+    # Levels, of which the wrong one would show in bits alone.
+    usable = acctsne.build_info()["simd_levels_usable"]
+    best, level = usable[-1], usable[0] if last == RANK else usable[-1]
+    use_simd_level(level)
+    found = raised(mine, callback=stop)
+    if len(usable) == 1:
+        assert not found
+    else:
+        others = ", ".join(map(str, range(last)))
+        assert f"({best} on ranks {others}; {usable[0]} on rank {last})" in found, found
+        assert found.endswith("ACCTSNE_SIMD to the lowest for all of them"), found
+        assert found == said_by_all(lambda: TSNE.load("no.npz"))
+    use_simd_level(best)
     # What processes cannot fit by.
     group: Any = COMM.Split(RANK == 0)
     between = group.Create_intercomm(0, COMM, 1 if RANK == 0 else 0)
@@ -434,6 +449,27 @@ def own_ways() -> None:
     assert MPI.Comm.Compare(duplicate, comm) == MPI.CONGRUENT
     comm.Free()
     assert duplicate == MPI.COMM_NULL
+
+
+def bound_to_cores() -> None:
+    """Threads that have to share the cores which a launcher has bound a process to."""
+    mine = clusters(600, 4)[RANK::SIZE]
+    cores = os.sched_getaffinity(0)
+    if RANK == 1:
+        os.sched_setaffinity(0, {min(cores)})
+    machine = os.cpu_count() or 1
+    for n_jobs in (2, None):
+        with warnings.catch_warnings(record=True, action="always") as seen:
+            TSNE(perplexity=5, callback=stop, n_jobs=n_jobs).fit(mine).transform(mine[:3])
+        said = [str(one.message) for one in seen]
+        if RANK > 0 or n_jobs is None or machine == 1:
+            assert not said, said
+        else:
+            assert len(said) == 1, said
+            expected = f"rank 1 has 2 threads for the 1 of {machine} cores that it may run on: "
+            assert said[0].startswith(expected), said
+            assert said[0].endswith("Open MPI does without --bind-to none"), said
+    os.sched_setaffinity(0, cores)
 
 
 def column_names() -> None:
@@ -717,7 +753,10 @@ def damaged_checkpoints() -> None:
         change(file(copy, "state-40", last))
         with_number(file(copy, "state-20", 0), "allowed")
     COMM.Barrier()
-    kept.check_resumed(COMM, copy)
+    with logged() as told:
+        kept.check_resumed(COMM, copy)
+    warned = COMM.allgather([line for line in told if "generation before" in line])
+    assert [len(lines) for lines in warned] == [1, *[0] * last], warned
     # The disk of one process is full when the next one is due.
     if RANK == 1:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -743,6 +782,17 @@ def damaged_checkpoints() -> None:
     )
     assert found == "KeyboardInterrupt: ", found
     kept.check_resumed(COMM, folder)
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """Give what is logged inside."""
+    told: list[str] = []
+    handler = logging.Handler()
+    setattr(handler, "emit", lambda record: told.append(record.getMessage()))  # noqa: B010
+    logging.getLogger("acctsne").addHandler(handler)
+    yield told
+    logging.getLogger("acctsne").removeHandler(handler)
 
 
 def no_room(*_: Any) -> Any:

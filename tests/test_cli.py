@@ -661,8 +661,12 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--output", "out"]) == 0
-    assert "KL divergence, exact" in capsys.readouterr().out
-    assert Path("out/digits.png").is_file()
+    said = capsys.readouterr().out
+    assert "KL divergence, exact" in said
+    assert "pip install" not in said
+    names = sorted(file.name for file in Path("out").iterdir())
+    assert names == ["digits.html", "digits.npy", "digits.png"]
+    assert all(f"out/{name}" in said for name in names)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -747,13 +751,32 @@ def test_transform_without_a_map(folder: Path, capsys: pytest.CaptureFixture[str
     assert "absent.npz: no such file" in said
 
 
-def test_demo_without_matplotlib(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("absent", "written", "said"),
+    [
+        (["matplotlib"], ["digits.html", "digits.npy"], "'acctsne[plot]' adds a picture"),
+        (
+            ["matplotlib", "plotly"],
+            ["digits.npy"],
+            "'acctsne[plot,html]' adds a picture and a page for the browser",
+        ),
+    ],
+)
+def test_demo_without_what_draws(
+    absent: list[str],
+    written: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["demo", "--output", str(tmp_path / "demo")]) == 1
-    said = capsys.readouterr()
-    assert "matplotlib is not installed; run: pip install 'acctsne[plot]'" in said.err
-    # Before the work, not after it.
-    assert not said.out
-    assert not (tmp_path / "demo").exists()
+    for name in [name for name in sys.modules if name.partition(".")[0] in absent]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in absent:
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(["demo", "--output", str(tmp_path / "demo")]) == 0
+    found = capsys.readouterr()
+    assert found.out.endswith(f"\npip install {said}\n")
+    assert not found.err
+    assert sorted(file.name for file in (tmp_path / "demo").iterdir()) == written
+    assert np.load(tmp_path / "demo" / "digits.npy").shape == (1797, 2)

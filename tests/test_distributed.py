@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,15 @@ def process_of_rank(rank: int, launcher: int) -> int:
     raise AssertionError(f"no rank {rank} among {found}")
 
 
+def runs(process: int) -> bool:
+    """Say whether a process is there, and more than an exit code that nobody has asked for."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[0] not in "ZX"
+
+
 def test_the_example_runs(tmp_path: Path) -> None:
     # Not in this process, which would be one of MPI's from then on.
     program = (
@@ -132,6 +142,7 @@ def test_two_processes(tmp_path: Path) -> None:
         "same_bits",
         "exact_neighbors",
         "column_names",
+        "bound_to_cores",
         "damaged_checkpoints",
         "interrupted",
         "array_of_a_file",
@@ -220,28 +231,40 @@ class TestCommandLine:
         assert np.array_equal(acctsne.TSNE.load(tmp_path / "fit.npz").transform(X), expected)
 
     @needs_proc
-    def test_a_killed_process_ends_all_and_one_goes_on(self, tmp_path: Path) -> None:
+    def test_ctrl_c_and_a_killed_process_end_all_and_one_goes_on(self, tmp_path: Path) -> None:
         X = np.random.default_rng(0).normal(size=(5000, 6)).astype(np.float32)
         np.save(tmp_path / "data.npy", X)
         kept = ["embed", "data.npy", "-o", "map.npy", "--max-iter", "400", "--perplexity", "5"]
         kept += ["--tol", "0", "--quiet", "--checkpoint", "fit", "--checkpoint-every", "20"]
-        with subprocess.Popen(
-            [str(MPIEXEC), *FLAGS, "-n", "2", sys.executable, "-m", "acctsne", *kept],
-            cwd=tmp_path,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as running:
-            while not list(tmp_path.glob("fit/manifest-*")):
-                assert running.poll() is None
-                time.sleep(0.001)
-            os.kill(process_of_rank(1, running.pid), signal.SIGKILL)
-            _, said = running.communicate(timeout=HANGS)
-        assert running.returncode != 0
+        resume = [*kept, "--resume"]
+
+        def cut_off(arguments: list[str], end: Callable[[int], None]) -> str:
+            """Fit until there is another checkpoint; return what is said after that."""
+            before = set(tmp_path.glob("fit/manifest-*"))
+            with subprocess.Popen(
+                [str(MPIEXEC), *FLAGS, "-n", "2", sys.executable, "-m", "acctsne", *arguments],
+                cwd=tmp_path,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as running:
+                while set(tmp_path.glob("fit/manifest-*")) <= before:
+                    assert running.poll() is None
+                    time.sleep(0.001)
+                children = [process_of_rank(rank, running.pid) for rank in (0, 1)]
+                end(running.pid)
+                _, said = running.communicate(timeout=HANGS)
+            assert running.returncode != 0
+            assert not any(map(runs, children))
+            assert not (tmp_path / "map.npy").exists()
+            return said
+
+        cut_off(kept, lambda launcher: os.kill(launcher, signal.SIGINT))
+        said = cut_off(
+            resume, lambda launcher: os.kill(process_of_rank(1, launcher), signal.SIGKILL)
+        )
         assert "rank 1" in said
         assert "signal 9" in said
-        assert not (tmp_path / "map.npy").exists()
 
-        resume = [*kept, "--resume"]
         refused, labelled, spectral, resumed = alone(
             tmp_path, kept, [*resume, "--labels", "y"], [*resume, "--init", "spectral"], resume
         )

@@ -7,11 +7,17 @@ from dataclasses import replace
 from math import ceil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from acctsne import Affinities
+from acctsne.affinities.affinities import form_of
 from acctsne.distributed import plan
 from acctsne.distributed.plan import Job
 from acctsne.distributed.processes import BLOCK_ROWS
+from acctsne.forces.engine import Engine
+from acctsne.optimize.optimizer import Optimizer
+from acctsne.optimize.state import split_state
 
 ROOT = Path(__file__).parent.parent
 MILLION = Job(points=1_000_000, features=20, ranks=4)
@@ -115,6 +121,30 @@ def test_memory_is_that_measured(ranks: int, measured: tuple[int, ...]) -> None:
     assert plan.total(job).memory == pytest.approx(1e6 * max(measured), rel=0.15)
 
 
+def test_the_state_is_that_of_a_checkpoint() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+    P = form_of(Affinities.from_data(X, perplexity=5))
+    optimizer = Optimizer(P, X[:, :2].copy(), Engine("fft"), 1)
+    _, arrays = split_state(optimizer.state())
+    of_points = {name: array for name, array in arrays.items() if name != "mean"}
+    assert sum(array.nbytes for array in of_points.values()) == 200 * plan.STATE
+    assert of_points["order"].nbytes == 200 * (plan.STATE - plan.MOVING_STATE)
+
+
+def test_checkpoints_are_planned_where_they_are_wanted() -> None:
+    few = replace(LARGE, checkpoint_every=50)
+    assert plan.checkpoints(few).sent == 6 * LARGE.gathered(LARGE.points, 24)
+    assert plan.total(few).sent == plan.total(LARGE).sent + plan.checkpoints(few).sent
+    # All points are on every process while it saves, and twice when it goes on.
+    saved, many = plan.checkpoints(few).memory, replace(few, ranks=1000)
+    assert saved - plan.checkpoints(replace(few, points=few.points // 2)).memory > 28 * 5e7
+    assert plan.total(many).memory == max(stage.memory for stage in plan.stages(many))
+    assert plan.resuming(many).memory > plan.checkpoints(many).memory
+    assert "checkpoints, 6 times" in plan.table(few)
+    assert "going on from one" in plan.table(few)
+    assert "checkpoint" not in plan.table(LARGE)
+
+
 def test_one_process_sends_nothing() -> None:
     assert plan.total(replace(LARGE, ranks=1)).sent == 0
 
@@ -162,6 +192,7 @@ def test_the_whole_is_the_sum_of_its_stages() -> None:
         ("ranks", "0", "ranks is 0; it must be at least 1"),
         ("cores", "-1", "cores is -1; it must be at least 1"),
         ("iterations", "0", "iterations is 0; it must be at least 1"),
+        ("checkpoint-every", "-1", "checkpoint_every is -1; it must be at least 0"),
         ("gbit", "0", "gbit is 0; it must be a number above 0"),
         ("gbit", "nan", "gbit is nan; it must be a number above 0"),
         ("perplexity", "1e9", "less than the 100000000 points"),

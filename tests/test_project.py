@@ -28,6 +28,9 @@ def test_one_version() -> None:
     assert cited[1].strip("\"'") == acctsne.__version__
     recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
     assert f'version: "{acctsne.__version__}"' in recipe
+    for page in ("README.md", "docs/install.md"):
+        wheels = re.findall(r"acctsne-(\d[^-]*)-cp", (ROOT / page).read_text())
+        assert wheels == [acctsne.__version__], page
     changelog = (ROOT / "CHANGELOG.md").read_text()
     dated = rf"^## \[{acctsne.__version__}\] - \d{{4}}-\d\d-\d\d$"
     assert re.search(dated, changelog, re.MULTILINE)
@@ -115,7 +118,47 @@ def test_tags_of_wheels(
     tag: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wheel_tag = runpy.run_path(str(ROOT / "packaging" / "wheel_tag.py"))["wheel_tag"]
+    module = runpy.run_path(str(ROOT / "packaging" / "wheel_tag.py"))
     monkeypatch.setattr(sys, "version_info", Version(*version))
     monkeypatch.setattr(sysconfig, "get_config_var", {"Py_GIL_DISABLED": free_threaded}.get)
-    assert wheel_tag() == tag
+    assert module["wheel_tag"]() == tag
+    expected = "" if "abi3" in tag else f"left out: Windows, and every Python but that of {tag},"
+    assert module["left_out"]()[: len(expected) or None] == expected
+
+
+def test_the_wheel_for_arm64_is_refused_to_another_python(project: Path) -> None:
+    for script, code in (("exec true", 0), ("exit 1", 2)):
+        # One that is 3.11, or is not.
+        python = project / "python"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        command = ["make", f"PYTHON={python}", "python-of-debian"]
+        ended = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+        assert ended.returncode == code
+        assert ("make arm64-python PYTHON=python3.11" in ended.stderr) == bool(code)
+    first = "version_info[:2] != (3, 11)"
+    assert first in would_do(project, "arm64-python").splitlines()[0]
+
+
+# The message has no line of its own, for CMake breaks lines.
+REFUSED = "acctsne is compiled by gcc 12, clang 16, Xcode 15 or later, and this is GNU 11."
+
+
+@pytest.mark.skipif(
+    not (shutil.which("cmake") and shutil.which("g++")), reason="cmake or g++ is not here"
+)
+def test_an_old_compiler_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    compiler = tmp_path / "g++-11"
+    compiler.write_text('#!/bin/sh\nexec g++ -U__GNUC__ -D__GNUC__=11 "$@"\n')
+    compiler.chmod(0o755)
+    build = ["-B", str(tmp_path / "build"), "-G", "Unix Makefiles"]
+    ended = subprocess.run(
+        ["cmake", "-S", str(ROOT), *build, f"-DCMAKE_CXX_COMPILER={compiler}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode != 0
+    said = " ".join(ended.stderr.split())
+    assert REFUSED in said
+    assert said.count("CMake Error") == 1

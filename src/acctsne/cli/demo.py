@@ -1,6 +1,7 @@
 """`acctsne demo`: embed the handwritten digits that come with scikit-learn, show what was done."""
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from sklearn.datasets import load_digits
 from acctsne import quality
 from acctsne.estimator import TSNE
 from acctsne.files import formats as io
-from acctsne.pictures import plot
+from acctsne.pictures import html, plot
 from acctsne.runtime.build import build_info
 from acctsne.runtime.optional import require
 from acctsne.runtime.threads import effective_threads
@@ -24,6 +25,9 @@ STEPS = {
     "repulsive": "Repulsive forces",
 }
 
+# What extras draw, and the package that each needs for it.
+EXTRAS = {"plot": ("a picture", "matplotlib"), "html": ("a page for the browser", "plotly")}
+
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Add the command's options."""
@@ -32,18 +36,38 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Embed them, print the table of steps, write map and picture."""
-    require("matplotlib", "plot")
+    """Embed them, print the table of steps, write the map, and what pictures of it can be drawn."""
     X, y = load_digits(return_X_y=True)
     tsne = TSNE(random_state=0, n_jobs=options.threads)
     embedding = tsne.fit_transform(X)
     report(X, y, tsne, options.threads)
 
     options.output.mkdir(parents=True, exist_ok=True)
-    io.write(options.output / "digits.npy", embedding)
+    written = [options.output / "digits.npy"]
+    io.write(written[0], embedding)
+    lacking = list(missing_extras())
     title = "Handwritten digits, embedded by acctsne"
-    plot.save(embedding, options.output / "digits.png", y, title=title)
-    print(f"\nwrote {options.output / 'digits.npy'} and {options.output / 'digits.png'}")
+    if "plot" not in lacking:
+        written.append(options.output / "digits.png")
+        plot.save(embedding, written[-1], y, title=title)
+    if "html" not in lacking:
+        written.append(options.output / "digits.html")
+        html.write(embedding, written[-1], labels=y, title=title)
+    print(f"\nwrote {', '.join(map(str, written))}")
+    if lacking:
+        drawn = " and ".join(EXTRAS[extra][0] for extra in lacking)
+        print(f"pip install 'acctsne[{','.join(lacking)}]' adds {drawn}")
+
+
+def missing_extras() -> Iterator[str]:
+    """Give those of the extras whose package is not installed."""
+    for extra, (_, module) in EXTRAS.items():
+        try:
+            require(module, extra)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            yield extra
 
 
 def report(X: npt.NDArray[Any], y: npt.NDArray[Any], tsne: TSNE, n_jobs: int | None) -> None:

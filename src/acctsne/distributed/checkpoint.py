@@ -245,7 +245,8 @@ class SharedCheckpoint(Checkpoint):
             damage = None if isinstance(error, OtherFit) else error
             damages = [one for one in self._processes.allgather(damage and str(damage)) if one]
             if damages and place + 1 < len(manifests):
-                logger.warning("%s; going on from the generation before", damages[0])
+                if self._processes.rank == 0:
+                    logger.warning("%s; going on from the generation before", damages[0])
                 continue
             self._processes.agree(error)
             break

@@ -183,6 +183,7 @@ class TSNE(estimator.TSNE):
             found = Processes(self.comm)
             with found.agreeing():
                 _check_place(self._place, (found.rank, found.size))
+            found.check_simd_levels()
             self._connection = found
         return self._connection
 
@@ -209,6 +210,7 @@ class TSNE(estimator.TSNE):
 
     def _check_together(self, fixed: Any) -> None:
         """Check parameters, which must be the same on all processes."""
+        self._processes.check_simd_levels()
         parameters = self.get_params(deep=False)
         with self._processes.agreeing():
             self._validate_params()
@@ -285,6 +287,9 @@ class TSNE(estimator.TSNE):
         self._given_ends = rows.given_ends
         parameters = self.get_params(deep=False)
         parameters["n_jobs"] = self._own_threads()
+        with self._processes.agreeing():
+            threads = effective_threads(parameters["n_jobs"])
+        self._processes.warn_of_bound_threads(threads)
         if isinstance(self.init, np.ndarray):
             parameters["init"] = self._whole_layout(self.init, rows)
         with self._processes.agreeing():
@@ -439,6 +444,7 @@ class TSNE(estimator.TSNE):
         """
         processes = Processes(comm)
         with processes.ending_together():
+            processes.check_simd_levels()
             with processes.agreeing():
                 tsne = super().load(path)
                 assert isinstance(tsne, TSNE)

@@ -47,6 +47,10 @@ SYMMETRISATION_PARTS = 32  # in which edges of the transposed matrix come
 TRANSPOSED_PARTS = 16  # in which one process transposes them
 RELABELLING_PARTS = 64  # in which rows of P move
 
+# Of a checkpoint: positions, steps and gains of a point, and with its number all of its state.
+MOVING_STATE = 3 * DIMS * REAL
+STATE = MOVING_STATE + REAL
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -126,9 +130,11 @@ class Job:
     gbit: float = 10.0
     perplexity: float = 30.0
     iterations: int = CALIBRATION.iterations
+    checkpoint_every: int = 0  # iterations; 0 for no checkpoints
 
     def __post_init__(self) -> None:
         least = {"points": 2, "features": 1, "ranks": 1, "cores": 1, "iterations": 1}
+        least["checkpoint_every"] = 0
         for name, limit in least.items():
             if getattr(self, name) < limit:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {limit}")
@@ -411,6 +417,31 @@ def charges_bytes(job: Job, number: int) -> float:
     )
 
 
+def checkpoints(job: Job) -> Stage:
+    """Give all processes the state of all points, of which each writes its own."""
+    times = (job.iterations - 1) // job.checkpoint_every if job.checkpoint_every else 0
+    memory = _fitting_memory(job) + job.points * STATE
+    sent = times * job.gathered(job.points, MOVING_STATE)
+    return Stage(f"checkpoints, {times} times", 0, sent, 3 * times, memory)
+
+
+def resuming(job: Job) -> Stage:
+    """Read own rows of the affinities and the state of all points, which the core then copies.
+
+    It takes the place of all stages before the descent, and is not one of a whole fit.
+    """
+    read = job.most_own * job.neighbors * 2 * REAL
+    symmetrised = symmetrisation(job)
+    memory = max(symmetrised.memory, _fitting_memory(job) + read + job.points * STATE)
+    return Stage(
+        "going on from one",
+        symmetrised.work,
+        symmetrised.sent,
+        symmetrised.rounds,
+        memory + job.points * STATE,
+    )
+
+
 def in_blocks(number: int) -> bool:
     """Whether the grid of an iteration is so wide that it is convolved in blocks."""
     return sqrt(grid_nodes(number)) > (FEWEST_BLOCKS - 1) * BLOCK_SIDE
@@ -462,6 +493,12 @@ def _searched(job: Job) -> float:
     return _base(job) + job.most_own * (REAL * job.axes + DOUBLE)
 
 
+def _fitting_memory(job: Job) -> float:
+    """Bytes between iterations."""
+    c = CALIBRATION
+    return _base(job) + job.most_own * job.neighbors * c.edges * c.edge + job.points * c.room
+
+
 def _descent_memory(job: Job) -> float:
     """Bytes while rows of P move: as they were, as they will be and, in parts, on their way."""
     c = CALIBRATION
@@ -487,7 +524,8 @@ STAGES: tuple[MakesStage, ...] = (
 
 def stages(job: Job) -> list[Stage]:
     """Return what each stage takes."""
-    return [stage(job) for stage in STAGES]
+    found = [stage(job) for stage in STAGES]
+    return [*found, checkpoints(job)] if job.checkpoint_every else found
 
 
 def total(job: Job) -> Stage:
@@ -504,8 +542,10 @@ def total(job: Job) -> Stage:
 
 def table(job: Job) -> str:
     """Write what a fit takes, with what was assumed."""
-    *early, last = stages(job)
-    shown = [*early, mean_iteration(job), last, total(job)]
+    shown = [*stages(job), total(job)]
+    shown.insert(STAGES.index(descent), mean_iteration(job))
+    if job.checkpoint_every:
+        shown.append(resuming(job))
     rows = [("of each process", "seconds", "sent", "memory")]
     rows += [
         (one.name, f"{one.seconds(job):.3g}", _size(one.sent), _size(one.memory)) for one in shown
@@ -526,6 +566,8 @@ def table(job: Job) -> str:
         "float32, rows in no order, cores like those of Zen 4. Nothing was checked on more than "
         "one machine; fetching in the second round is the least certain.",
     ]
+    if job.checkpoint_every:
+        lines.append("Of checkpoints, the seconds of the disk are left out.")
     if chosen_mode("auto", job.points, job.features) == "exact":
         lines.append("So few are searched exactly unless neighbors='approximate', as it is here.")
     return "\n".join(lines)
@@ -563,6 +605,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--gbit", type=float, default=10.0, help="a second that a process can send")
     add("--perplexity", type=float, default=30.0)
     add("--iterations", type=_whole, default=CALIBRATION.iterations)
+    add("--checkpoint-every", type=_whole, default=0, help="iterations; 0, the default, for none")
     try:
         job = Job(**vars(parser.parse_args(arguments)))
     except ValueError as error:

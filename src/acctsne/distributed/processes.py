@@ -4,6 +4,7 @@ import builtins
 import os
 import signal
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -14,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
+from acctsne.runtime.build import build_info
 from acctsne.runtime.errors import error_of
 from acctsne.runtime.interrupts import interrupts_heard_by
 from acctsne.runtime.optional import require
 from acctsne.runtime.stderr import drop_unwritten, say
-from acctsne.runtime.threads import available_cores
+from acctsne.runtime.threads import available_cores, bound_cores
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -197,6 +199,38 @@ class Processes:
         cores = available_cores()
         # A launcher that binds processes to cores has given each its own.
         return cores if cores < (os.cpu_count() or 1) else max(1, cores // here)
+
+    def warn_of_bound_threads(self, threads: int) -> None:
+        """Warn on the first process of one with more threads than cores that it may run on."""
+        everyone = self.allgather((threads, bound_cores(), os.cpu_count()))
+        bound = [(rank, *one) for rank, one in enumerate(everyone) if one[1] and one[0] > one[1]]
+        if not bound or self.rank > 0:
+            return
+        rank, wanted, cores, machine = bound[0]
+        others = f", and so have {len(bound) - 1} others" if len(bound) > 1 else ""
+        warnings.warn(
+            f"rank {rank} has {wanted} threads for the {cores} of {machine} cores that it may run "
+            f"on{others}: a launcher may have bound it to them, as Open MPI does without "
+            "--bind-to none",
+            stacklevel=2,
+        )
+
+    def check_simd_levels(self) -> None:
+        """Refuse processes that compute by different instructions, and so to different bits."""
+        ranks: dict[str, list[int]] = {}
+        for rank, level in enumerate(self.allgather(build_info()["simd_level"])):
+            ranks.setdefault(level, []).append(rank)
+        if len(ranks) == 1:
+            return
+        levels = "; ".join(
+            f"{level} on rank{'s' if len(some) > 1 else ''} {', '.join(map(str, some))}"
+            for level, some in ranks.items()
+        )
+        with self.agreeing():
+            raise ValueError(
+                f"processes use different SIMD levels ({levels}), and would not give the same "
+                "bits. Set the environment variable ACCTSNE_SIMD to the lowest for all of them"
+            )
 
     def own_rows(self, n_rows: int, rank: int | None = None) -> slice:
         """Return the rows that a process owns of so many: whole blocks."""

@@ -118,7 +118,11 @@ def _cgroup_limits() -> Iterator[int]:
 
 
 def _machine() -> int | None:
-    """Return the machine's memory with what it can swap out."""
+    """Return the machine's memory with what it can swap out; None where that is not bounded.
+
+    macOS and Windows swap to files that grow, so that their memory is not the most that there is:
+    there, what does not fit ends in a MemoryError on the way.
+    """
     try:
         lines = (PROC / "meminfo").read_text().splitlines()
         sizes = {name: int(rest.split()[0]) for name, rest in (line.split(":") for line in lines)}

@@ -29,6 +29,14 @@ def available_cores() -> int:
     return cores
 
 
+def bound_cores() -> int | None:
+    """Count the cores that the affinity mask leaves to us; None if it leaves all of the machine."""
+    if not hasattr(os, "sched_getaffinity"):  # as on macOS and Windows
+        return None
+    cores = len(os.sched_getaffinity(0))
+    return cores if cores < (os.cpu_count() or 1) else None
+
+
 def effective_threads(n_jobs: int | None) -> int:
     """Turn scikit-learn's n_jobs into a number of threads.
 
