@@ -209,11 +209,13 @@ class TestCallbacks:
             110, verbose=1, tol=1e-9, callbacks=lambda i, *_: seen.append(i + 1), callback_every=7
         )
         assert seen == list(range(7, 111, 7))
-        assert [message.split(":")[0] for message in caplog.messages] == [
+        *others, restraint = [message.split(":")[0] for message in caplog.messages]
+        assert others == [
             "optimization, iteration 50",
             "optimization, iteration 100",
             "ended after 110 iterations",
         ]
+        assert "of 110 iterations, shorter steps" in restraint
         assert_same_bits(embedding, start(P).optimize(110))
 
     def test_the_log_says_why_it_ended(

@@ -20,7 +20,8 @@ from acctsne.runtime.progress import Progress, logger
 Callback = Callable[[int, float, npt.NDArray[Any]], bool | None]
 
 # How often momentum may be lowered, and the steps of a mean point be shortened, in one iteration
-# before the log tells of it: hardly a map goes without (benchmarks/restraint.py, docs/tuning.md).
+# before the log calls it too often: hardly a map goes without (benchmarks/restraint.py,
+# docs/tuning.md).
 OFTEN_BRAKED = 1 / 3
 OFTEN_TURNED = 1 / 16
 
@@ -240,7 +241,7 @@ class Optimizer:
         self._native.forget_restraint()
 
     def log_restraint(self) -> None:
-        """Log what restrained the descent, if it was worth a line."""
+        """Log what restrained the descent, and whether it had to more often than in most."""
         seen = self.restraint
         if seen["lowered_rate"] > 0:
             logger.info(
@@ -250,11 +251,10 @@ class Optimizer:
             )
         n_iter = seen["iterations"]
         often = seen["braked"] > OFTEN_BRAKED * n_iter or seen["turned"] > OFTEN_TURNED * n_iter
-        if often and n_iter >= FEWEST_ITERATIONS:
-            logger.info(
-                "steps too large: less momentum in %d of %d iterations, shorter steps %.3g times a "
-                "point",
-                seen["braked"],
-                n_iter,
-                seen["turned"],
-            )
+        logger.info(
+            "%sless momentum in %d of %d iterations, shorter steps %.3g times a point",
+            "steps too large: " if often and n_iter >= FEWEST_ITERATIONS else "",
+            seen["braked"],
+            n_iter,
+            seen["turned"],
+        )
