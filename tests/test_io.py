@@ -320,6 +320,20 @@ def test_a_delimiter_of_ones_own(tmp_path: Path) -> None:
     assert io.read(path, delimiter="|").X.tolist() == [[1.5, 2], [3, 4]]
 
 
+def test_rows_may_be_longer_than_a_cell(tmp_path: Path) -> None:
+    X = np.arange(3 * 40_000.0).reshape(3, -1) / 7
+    path = tmp_path / "wide.csv"
+    path.write_text("".join(",".join(f"{v:.3f}" for v in row) + "\n" for row in X))
+    assert np.allclose(io.read(path).X, X, atol=1e-3)
+
+
+def test_a_cell_that_is_too_long_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "spaces.csv"
+    path.write_text("1,2\n" + "3 " * 70_000 + ",4\n")
+    with pytest.raises(io.DataError, match=r"row 2: field larger .*131072.* separated by ','"):
+        io.read(path)
+
+
 def test_text_is_told_by_many_rows(tmp_path: Path) -> None:
     blank = "".join(f"{i},\n" for i in range(3000))
     data = io.read(table(tmp_path, f"a,kind\n{blank}5,x\n6,y\n"))

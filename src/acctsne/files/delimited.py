@@ -307,7 +307,9 @@ def _open(path: Path) -> TextIO:
 def _delimiter(path: Path) -> str:
     if ".tsv" in path.name.lower():
         return "\t"
-    with _open(path) as file:
+    first: list[str] = []
+    # A wide row of another delimiter is a single cell here, which may be too long to be one.
+    with _open(path) as file, suppress(csv.Error):
         first = next(csv.reader([file.readline()], delimiter=";"), [])
     # Where the comma is the decimal sign, spreadsheets separate by semicolons.
     commas = [cell for cell in first if "," in cell]
@@ -319,9 +321,15 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Give the rows that are not blank, with their line numbers."""
     with _open(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
-        for row in reader:
-            if row:
-                yield reader.line_num, row
+        try:
+            for row in reader:
+                if row:
+                    yield reader.line_num, row
+        except csv.Error as error:
+            raise DataError(
+                f"{path}: row {reader.line_num}: {error}. Cells are taken to be separated by "
+                f"{delimiter!r}, and to end where a quote does; delimiter says otherwise"
+            ) from error
 
 
 def _looks_like_header(first: list[str], below: list[list[str]], dialect: Dialect) -> bool:
