@@ -293,6 +293,8 @@ def test_failures_come_before_the_fit(
         ["-o", "map.npy", "--resume"],
         ["-o", "map.npy", "--checkpoint", "fit.npz", "--checkpoint-every", "0"],
         ["-o", "map.npy", "--checkpoint", "fit.npz", "--checkpoint-every", "often"],
+        ["-o", "map.npy", "--checkpoint", "fit.npz", "--checkpoint-every", "2147483648"],
+        ["-o", "map.npy", "--checkpoint-every", "0"],
         ["-o", "map.npz", "--checkpoint", "map.npz"],
         ["--map", "map.npz", "--checkpoint", "./map.npz"],
     ],
@@ -318,3 +320,19 @@ def test_files_of_the_user_stay_in_a_folder_of_checkpoints(folder: Path) -> None
     arguments = [*command, "--checkpoint", "fit", "--resume"]
     subprocess.run([sys.executable, "-m", "acctsne", *arguments], check=True)
     assert {file.name for file in Path("fit").iterdir()} == kept
+
+
+@pytest.mark.parametrize("content", [None, "notes.txt"])
+def test_a_folder_of_the_user_is_not_taken_for_a_checkpoint(
+    folder: Path, content: str | None
+) -> None:
+    pytest.importorskip("mpi4py")
+    Path("mine").mkdir()
+    if content is not None:
+        (Path("mine") / content).write_text("precious")
+    arguments = ["embed", "data.npy", "-o", "map.npy", "--checkpoint", "mine", "--resume"]
+    ended = subprocess.run([*COMMAND, *arguments], check=False, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "mine: a folder that holds no checkpoint" in ended.stderr
+    assert Path("mine").is_dir()
+    assert not Path("map.npy").exists()

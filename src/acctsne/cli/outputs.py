@@ -16,6 +16,7 @@ from acctsne.files import formats as io
 from acctsne.files.delimited import write_delimited
 from acctsne.files.h5ad import check_source
 from acctsne.files.replacing import suffix_of
+from acctsne.optimize.schedule import MAX_ITERATIONS
 from acctsne.pictures import movie, plot
 from acctsne.runtime.launch import launched_processes
 from acctsne.runtime.optional import require
@@ -56,6 +57,11 @@ def check_outputs(options: argparse.Namespace) -> None:
         )
     named = {f"--{kind}": getattr(options, kind) for kind in (*kinds, "checkpoint")}
     check_distinct(options, {"DATA": options.data}, {"-o": options.output, **named})
+    if not 1 <= options.checkpoint_every <= MAX_ITERATIONS:
+        options.usage_error(
+            f"--checkpoint-every must be between 1 and {MAX_ITERATIONS}; got "
+            f"{options.checkpoint_every}"
+        )
     if options.checkpoint is not None:
         check_checkpoint(options)
     elif options.resume:
@@ -109,14 +115,24 @@ def check_checkpoint(options: argparse.Namespace) -> None:
             )
         elif not options.checkpoint.parent.is_dir():
             raise io.DataError(f"{options.checkpoint}: no such folder")
-    if options.checkpoint_every < 1:
-        options.usage_error(
-            f"--checkpoint-every must be at least 1; got {options.checkpoint_every}"
-        )
+        elif is_shared(options.checkpoint):
+            check_is_of_checkpoints(options.checkpoint)
     if options.checkpoint.exists() and not options.resume:
         raise io.DataError(
             f"{options.checkpoint}: exists, from a fit that did not end; go on from it with "
             "--resume, or remove it"
+        )
+
+
+def check_is_of_checkpoints(folder: Path) -> None:
+    """Refuse a folder that no fit has made: it would be removed with the checkpoint in it."""
+    from acctsne.distributed.checkpoint import OWN_NAME
+
+    if not any(OWN_NAME.fullmatch(file.name) for file in folder.iterdir()):
+        raise io.DataError(
+            f"{folder}: a folder that holds no checkpoint; several processes make one of their own "
+            "and remove it at the end. Name one that is not there yet, such as "
+            f"{folder / 'checkpoint'}"
         )
 
 
