@@ -707,3 +707,46 @@ def test_a_failed_fit_leaves_the_estimator_usable() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_good_map(tsne.fit_transform(normal()), 60)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda P, X: small().fit(X).transform(P),
+        lambda P, X: nearest_neighbors(P, 3),
+        lambda P, X: Affinities.from_data(P),
+        lambda P, X: init.pca(P),
+        lambda P, X: quality.report(P, X[:, :2]),
+        lambda P, X: quality.exact_kl(P, X[:, :2]),
+        lambda P, X: quality.neighbor_preservation(P, X[:, :2]),
+    ],
+)
+def test_affinities_are_no_data(take: Any) -> None:
+    X = normal()
+    with pytest.raises(TypeError, match=r"X must be .*is an Affinities; give what .*P=affinities"):
+        take(Affinities.from_data(X, perplexity=5), X)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "minkowski"])
+@pytest.mark.parametrize("features", [4, 40])
+def test_parameters_that_a_metric_does_not_take(metric: str, features: int) -> None:
+    with pytest.raises(ValueError, match="cannot be computed with metric_params={'foo': 1}"):
+        small(metric=metric, metric_params={"foo": 1}).fit(normal(features=features))
+
+
+@pytest.mark.parametrize(
+    ("column", "fault"),
+    [
+        (pl.Series("wide", range(60), dtype=pl.Int128), "128"),
+        (pl.Series("wide", [[1.0, 2.0]] * 60, dtype=pl.Array(pl.Float64, 2)), "several values"),
+        (pl.Series("wide", [{"a": 1, "b": 2}] * 60), "several values"),
+    ],
+)
+@pytest.mark.parametrize("others", [[], [pl.Series("fine", range(60))]])
+def test_columns_that_are_no_numbers_are_named(
+    column: pl.Series, fault: str, others: list[pl.Series]
+) -> None:
+    table = pl.DataFrame([*others, column])
+    for take in (small().fit, lambda X: nearest_neighbors(X, 3)):
+        with pytest.raises(ValueError, match=f"its column 'wide' .*{fault}"):
+            take(table)

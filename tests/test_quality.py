@@ -279,3 +279,24 @@ class TestGivenAffinities:
 def test_forces_by_no_method(wrong: dict[str, Any], said: str, layout: Array) -> None:
     with pytest.raises(ValueError, match=said):
         quality.force_error(layout, **wrong)
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "precomputed", len])
+def test_metrics_for_which_affinities_are_given(metric: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    made = "from_distances" if metric == "precomputed" else "from_data"
+    with pytest.raises(ValueError, match=rf"exact_kl\(None, Y, P=Affinities\.{made}"):
+        quality.exact_kl(X, X[:, :2], perplexity=5, metric=metric)
+
+
+def test_the_divergence_of_a_metric_that_the_figures_do_not_have() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    D = np.abs(X[:, None] - X).sum(axis=2)
+    given, known = (
+        quality.exact_kl(None, X[:, :2], P=P)
+        for P in (
+            Affinities.from_data(X, metric="manhattan", perplexity=5),
+            Affinities.from_distances(D, perplexity=5),
+        )
+    )
+    assert given == pytest.approx(known, rel=1e-5)

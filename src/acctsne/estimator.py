@@ -261,7 +261,7 @@ class TSNE(
 
     kl_divergence_ : float
         KL divergence of `embedding_`, with the method's own sum Z; `acctsne.quality.exact_kl` gives
-        the exact value.
+        the exact value, of any metric if it is given the affinities.
 
     n_iter_ : int
         Index of the last iteration, counted from 0, as scikit-learn has it.

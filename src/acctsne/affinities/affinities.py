@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,11 @@ class Affinities(ReadOnly):
     >>> affinities.to_scipy().shape
     (100, 100)
     """
+
+    _what_to_give_for_data: ClassVar[str] = (
+        "give what it was made from. An Affinities is embedded by TSNE.fit and Embedding, and judged "
+        "by quality.exact_kl(None, Y, P=affinities)"
+    )
 
     _P: Conditional | Matrix
     perplexities: npt.NDArray[np.float64]

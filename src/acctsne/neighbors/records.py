@@ -15,6 +15,13 @@ from acctsne.neighbors.frame import Frame
 # How neighbours can be searched.
 NEIGHBOR_MODES = ("auto", "exact", "approximate")
 
+# Metrics whose parameters are known here, and these.
+FEW_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "euclidean": (),
+    "sqeuclidean": (),
+    "minkowski": ("p", "w"),
+}
+
 # What to do about parameters that do not suit their metric.
 PARAMETERS_ADVICE = "give what the metric takes, and leave out all else"
 
@@ -51,6 +58,13 @@ class SearchSettings:
             raise ValueError(
                 "metric_params must hold arguments of the metric by their names; got "
                 f"{shortened(params)}"
+            )
+        taken = FEW_PARAMETERS.get(self.metric) if isinstance(self.metric, str) else None
+        others = [] if taken is None else [name for name in params if name not in taken]
+        if others:
+            # scikit-learn drops them in silence where it compares all pairs.
+            raise ValueError(
+                f"{self.named_metric()}: it does not take {others[0]!r}; {PARAMETERS_ADVICE}"
             )
         if callable(self.metric):
             self._check_call(self.metric, params)

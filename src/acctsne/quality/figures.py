@@ -14,6 +14,7 @@ from acctsne.affinities.similarity import PERPLEXITY_WORDS, Similarity, similari
 from acctsne.compat.scikit_learn import validate_parameter_constraints
 from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method
 from acctsne.forces.output_kernel import Dof, check_dof, output_kernel
+from acctsne.neighbors.given import is_precomputed
 from acctsne.neighbors.metrics import NATIVE_METRICS
 from acctsne.neighbors.nearest import check_n_neighbors, check_rows, find_neighbors
 from acctsne.neighbors.records import SearchSettings
@@ -63,6 +64,7 @@ def affinities(
     >>> round(float(P.sum()), 6)
     1.0
     """
+    check_metric(metric, "Affinities.from_data(X, metric=...) takes all others")
     P = _exact_affinities(check_data(X), perplexity, metric, n_jobs)
     return P.to_scipy().copy()  # which the caller may change
 
@@ -120,6 +122,9 @@ def exact_kl(
         The affinities, if they have been computed before: finite, not negative, taken as they are.
     metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
         Distance between samples. Its square enters the affinities, as in :class:`acctsne.TSNE`.
+        With any other metric, a function too, give the affinities:
+        `exact_kl(None, Y, P=Affinities.from_data(X, metric=...))`; of distances,
+        `P=Affinities.from_distances(D)`.
     dof : float or "sklearn", default=1.0
         Degrees of freedom of the similarity, as in :class:`acctsne.TSNE`. Divergences at different
         degrees of freedom are not comparable.
@@ -142,6 +147,7 @@ def exact_kl(
     Y = check_embedding(Y)
     kernel = check_dof(dof, Y.shape[1], "exact_kl")
     if P is None:
+        check_metric(metric, f"with any other, give the affinities: {_kl_by_affinities(metric)}")
         X = check_data(X)
         check_consistent_length(X, Y)
         P = _exact_affinities(X, perplexity, metric, n_jobs)
@@ -318,7 +324,6 @@ def _exact_affinities(
 ) -> Affinities:
     """Compute P of the exact neighbours in checked data."""
     n_samples = X.shape[0]
-    check_metric(metric)
     similarity = check_perplexity(perplexity, n_samples)
     threads = effective_threads(n_jobs)
     k = min(n_samples - 1, similarity.usual_neighbors)
@@ -361,10 +366,19 @@ def check_embedding(Y: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return checked
 
 
-def check_metric(metric: Any) -> None:
-    """Refuse a metric that is not computed natively."""
+def _kl_by_affinities(metric: Any) -> str:
+    """Say how a divergence is computed with a metric that the figures do not have."""
+    made = "from_distances(X)" if is_precomputed(metric) else "from_data(X, metric=...)"
+    return f"exact_kl(None, Y, P=Affinities.{made})"
+
+
+def check_metric(metric: Any, otherwise: str = "") -> None:
+    """Refuse a metric that is not computed natively; `otherwise` says what to do with others."""
     if not isinstance(metric, str) or metric not in NATIVE_METRICS:
-        raise ValueError(f"metric must be one of {', '.join(NATIVE_METRICS)}; got {metric!r}")
+        advice = f"; {otherwise}" if otherwise else ""
+        raise ValueError(
+            f"metric must be one of {', '.join(NATIVE_METRICS)}; got {metric!r}{advice}"
+        )
 
 
 def check_perplexity(perplexity: Any, n_samples: int) -> Similarity:

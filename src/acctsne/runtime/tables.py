@@ -24,6 +24,7 @@ def turned_into_numbers(X: Any, name: str = "X") -> Iterator[None]:
     Only errors are looked into, so that good data is not read twice. Columns of times, though, are
     told by their types: of some packages' tables they would become numbers in silence.
     """
+    _refuse_what_is_no_data(X, name)
     _refuse_times(X, name)
     try:
         # A number of a wider type may become infinite in double precision, and is refused as such.
@@ -41,6 +42,15 @@ def turned_into_numbers(X: Any, name: str = "X") -> Iterator[None]:
         raise TypeError(
             f"{name} must be an array of numbers with samples in rows; {what}"
         ) from error
+
+
+def _refuse_what_is_no_data(X: Any, name: str) -> None:
+    """Refuse an object of this package that data became; its class says what to do with it."""
+    advice = getattr(type(X), "_what_to_give_for_data", None)
+    if advice is not None:
+        raise TypeError(
+            f"{name} must be an array of numbers, and is an {type(X).__name__}; {advice}"
+        )
 
 
 def _refuse_times(X: Any, name: str) -> None:
@@ -134,9 +144,11 @@ def _fault_of_column(column: Any) -> str | None:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             values = np.asarray(column)
+            if values.ndim != 1:
+                return "holds several values in each row"
             if values.dtype.kind == "c":
                 return "holds complex numbers"
             values.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # polars has types of its own
         return f"does not ({error})"
     return None
