@@ -730,7 +730,7 @@ def test_affinities_are_no_data(take: Any) -> None:
 @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "minkowski"])
 @pytest.mark.parametrize("features", [4, 40])
 def test_parameters_that_a_metric_does_not_take(metric: str, features: int) -> None:
-    with pytest.raises(ValueError, match="cannot be computed with metric_params={'foo': 1}"):
+    with pytest.raises(ValueError, match=r"cannot be computed .*: .*'foo'"):
         small(metric=metric, metric_params={"foo": 1}).fit(normal(features=features))
 
 

@@ -12,10 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse
 import zarr
+
+from pyarrow import feather
 
 from acctsne import io, nearest_neighbors
 from acctsne.files.formats import WRITABLE, read_columns, read_ids
@@ -538,6 +542,38 @@ def test_columns_of_times(tmp_path: Path, name: str, others: dict[str, Any]) -> 
     np.testing.assert_array_equal(io.read(path, drop=["when"]).X, [[1.0], [2.0]])
     if "kind" not in others:
         assert io.read(path, labels="when").label_name == "when"
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_decimals_are_numbers(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"prices{suffix}"
+    price = pa.array([Decimal("1.25"), Decimal("2.50"), Decimal("4.00")])
+    write_table(path, {"price": price, "count": [1.0, 2.0, 4.0]})
+    data = io.read(path)
+    assert data.labels is None
+    assert data.X.tolist() == [[1.25, 1.0], [2.5, 2.0], [4.0, 4.0]]
+    if suffix == ".parquet":
+        assert io.open_rows(path).read(0, 3).tolist() == data.X.tolist()
+    assert read_columns(path, 3)["price"].tolist() == [1.25, 2.5, 4.0]
+
+
+@pytest.mark.parametrize("values", [[[1.0, 2.0]] * 3, [{"a": 1}] * 3])
+@pytest.mark.parametrize("read", [io.read, io.open_rows])
+def test_columns_of_several_values(tmp_path: Path, values: list[Any], read: Any) -> None:
+    path = tmp_path / "table.parquet"
+    for name in ("vector", "label"):
+        write_table(path, {name: values, "count": [1, 2, 4]})
+        said = rf"table\.parquet: column '{name}' holds several values in each row"
+        with pytest.raises(io.DataError, match=said):
+            read(path)
+    read(path, drop=["label"])
+
+
+def write_table(path: Path, columns: dict[str, Any]) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table(columns), path)
+    else:
+        feather.write_feather(pa.table(columns), path)
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -300,3 +300,14 @@ def test_the_divergence_of_a_metric_that_the_figures_do_not_have() -> None:
         )
     )
     assert given == pytest.approx(known, rel=1e-5)
+
+
+def test_labels_of_several_types() -> None:
+    labels = [7, "b", None, 2.5] * 20
+    Y = np.random.default_rng(0).normal(size=(80, 2))
+    named = ["x7" if one == 7 else one and f"y{one}" for one in labels]
+    votes = [quality.label_agreement(Y, each, n_neighbors=1) for each in (labels, named)]
+    assert votes[0] == votes[1]
+    assert quality.label_agreement(Y[:2], [1, "1"], n_neighbors=1) == 0
+    with pytest.raises(ValueError, match=r"labels must have one entry .* got shape \(80, 2\)"):
+        quality.label_agreement(Y, Y)

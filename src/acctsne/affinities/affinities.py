@@ -82,8 +82,8 @@ class Affinities(ReadOnly):
     """
 
     _what_to_give_for_data: ClassVar[str] = (
-        "give what it was made from. An Affinities is embedded by TSNE.fit and Embedding, and judged "
-        "by quality.exact_kl(None, Y, P=affinities)"
+        "give what it was made from. An Affinities is embedded by TSNE.fit and Embedding, and "
+        "judges a map by quality.exact_kl(None, Y, P=affinities)"
     )
 
     _P: Conditional | Matrix

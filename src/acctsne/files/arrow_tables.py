@@ -52,7 +52,7 @@ def arrow_columns(path: Path) -> dict[str, Array]:
 
 def _values(column: Any) -> Array:
     if _is_numeric(column.type):
-        return np.asarray(column.to_numpy())
+        return _array(column)
     return np.array(column.to_pylist(), dtype=object)
 
 
@@ -91,7 +91,15 @@ def _read_arrow_table(path: Path) -> Any:
 
 def _is_numeric(kind: Any) -> bool:
     types = require("pyarrow", "parquet").types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
+def _array(column: Any) -> Array:
+    """Give a column of numbers as an array; decimals as double precision, which NumPy has."""
+    arrow = require("pyarrow", "parquet")
+    decimal = arrow.types.is_decimal(column.type)
+    return np.asarray((column.cast(arrow.float64()) if decimal else column).to_numpy())
 
 
 class ArrowColumns(NamedTuple):
@@ -108,7 +116,7 @@ class ArrowColumns(NamedTuple):
         counting = [
             name
             for name in self.counters
-            if not table.column(name).null_count and counts_rows(table.column(name).to_numpy())
+            if not table.column(name).null_count and counts_rows(_array(table.column(name)))
         ]
         features = [name for name in self.features if name not in counting]
         if not counting or not features:
@@ -126,10 +134,18 @@ def _arrow_columns(path: Path, schema: Any, n_rows: int, wanted: Wanted) -> Arro
         raise DataError(f"{path}: the table has no rows or no columns")
     kinds = [schema.field(name).type for name in names]
     is_time = [types.is_temporal(kind) for kind in kinds]
+    is_nested = [types.is_nested(kind) for kind in kinds]
     is_text = [
-        not _is_numeric(kind) and not time for kind, time in zip(kinds, is_time, strict=True)
+        not (_is_numeric(kind) or time or nested)
+        for kind, time, nested in zip(kinds, is_time, is_nested, strict=True)
     ]
-    chosen = choose_columns(path, names, is_text, wanted, is_time)
+    unfit = {"times": is_time, "several values in each row": is_nested}
+    chosen = choose_columns(path, names, is_text, wanted, unfit)
+    if chosen.label is not None and is_nested[chosen.label]:
+        raise DataError(
+            f"{path}: column {names[chosen.label]!r} holds several values in each row "
+            f"({kinds[chosen.label]}), which is no label; name another (labels)"
+        )
     single = all(types.is_float32(kinds[i]) for i in chosen.features)
     label = None if chosen.label is None else names[chosen.label]
     dtype = np.dtype(np.float32 if single else np.float64)
@@ -143,7 +159,7 @@ def _numbers(path: Path, table: Any, columns: ArrowColumns, first_row: int) -> A
         if table.column(name).null_count:
             row = first_row + table.column(name).is_null().to_pylist().index(True)
             raise DataError(f"{path}: row {row + 1}, column {name!r}: missing value")
-    stacked = np.column_stack([table.column(name).to_numpy() for name in columns.features])
+    stacked = np.column_stack([_array(table.column(name)) for name in columns.features])
     return stacked.astype(columns.dtype, copy=False)
 
 

@@ -5,7 +5,7 @@ column of text is taken for the label; so is a column of numbers with the name o
 decided here and could be meant otherwise is a `Guess`, for the user to see.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -49,14 +49,15 @@ def choose_columns(
     names: Sequence[str],
     is_text: Sequence[bool],
     wanted: Wanted,
-    is_time: Sequence[bool] | None = None,
+    unfit: Mapping[str, Sequence[bool]] | None = None,
 ) -> Columns:
     """Decide which columns are features and which one is the label.
 
-    Times are neither unless they are asked for as the label: nobody means a legend of them.
+    `unfit` says which columns are neither unless they are asked for as the label, by what they
+    hold, such as times: nobody means a legend of them.
     """
-    is_time = [False] * len(names) if is_time is None else is_time
-    is_number = [not (text or time) for text, time in zip(is_text, is_time, strict=True)]
+    unfit = unfit or {}
+    is_number = [not any(kinds) for kinds in zip(is_text, *unfit.values(), strict=True)]
     guesses = []
     for name in (wanted.labels, *(wanted.columns or ()), *wanted.drop):
         if name is not None and name not in names:
@@ -90,7 +91,7 @@ def choose_columns(
             features = [i for i in features if i not in ids]
             guesses.append(left_out(names[i] for i in ids))
         counters = [i for i in features if names[i].lower() in COUNTER_NAMES and is_number[i]]
-    for kind, is_kind in (("text", is_text), ("times", is_time)):
+    for kind, is_kind in {"text": is_text, **unfit}.items():
         not_numbers = [names[i] for i in features if is_kind[i]]
         if not_numbers:
             raise DataError(

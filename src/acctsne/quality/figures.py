@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length
 
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
@@ -283,7 +283,7 @@ def label_agreement(
         The embedding.
     labels : array-like of shape (n_samples,)
         The label of each point. Points without one, None or NaN, are left out, as if they were not
-        in the map: they are neither judged nor anybody's neighbours.
+        in the map: they are neither judged nor anybody's neighbours. Numbers and text may be mixed.
     n_neighbors : int, default=10
         How many neighbours vote; of labels with as many votes the smallest wins.
     n_jobs : int, default=None
@@ -301,7 +301,11 @@ def label_agreement(
     1.0
     """
     Y = check_embedding(Y)
-    given = column_or_1d(label_array(labels))
+    given = label_array(labels)
+    if given.ndim != 1:
+        raise ValueError(
+            f"labels must have one entry for each of the {len(Y)} points; got shape {given.shape}"
+        )
     check_consistent_length(Y, given)
     labelled = ~missing_labels(given)
     check_integer("n_neighbors", n_neighbors)
@@ -312,11 +316,20 @@ def label_agreement(
                 f"got {n_neighbors}"
             )
         Y, given = Y[labelled], given[labelled]
-    names, coded = np.unique(given, return_inverse=True)
+    names, coded = _coded(given)
     neighbors = _neighbor_indices(Y, n_neighbors, n_jobs)
     votes = np.zeros((len(Y), len(names)), dtype=np.int32)
     np.add.at(votes, (np.arange(len(Y))[:, None], coded[neighbors]), 1)
     return float((votes.argmax(axis=1) == coded).mean())
+
+
+def _coded(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Number labels in their order; those that have none among them, by type and text."""
+    try:
+        return np.unique(labels, return_inverse=True)
+    except TypeError:
+        keys = [f"{type(label).__name__} {label!r}" for label in labels.tolist()]
+        return np.unique(keys, return_inverse=True)
 
 
 def _exact_affinities(

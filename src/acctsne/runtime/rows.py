@@ -83,6 +83,15 @@ def with_whole_rows(X: Any) -> Any:
     return np.ascontiguousarray(X) if scattered and X.nbytes <= SCATTERED_BYTES else X
 
 
+def check_type_read(X: Any, name: str, declared: Any) -> None:
+    """Refuse rows that were read as another type than their object says that they have."""
+    if X.dtype not in STORED_TYPES:
+        raise TypeError(
+            f"{name} is a {type(declared).__name__} that says it holds {declared.dtype}, and its "
+            f"rows hold {X.dtype}; give an array of them as they are: numpy.array(list({name}))"
+        )
+
+
 def check_finite(X: Any, name: str, estimator: str | None = None, threads: int = 1) -> None:
     """Refuse NaN and infinity, in scikit-learn's words."""
     dense = not issparse(X)
