@@ -750,3 +750,27 @@ def test_columns_that_are_no_numbers_are_named(
     for take in (small().fit, lambda X: nearest_neighbors(X, 3)):
         with pytest.raises(ValueError, match=f"its column 'wide' .*{fault}"):
             take(table)
+
+
+class Lying:
+    """Rows of another type than their object says."""
+
+    def __init__(self, values: Array) -> None:
+        self.values, self.dtype, self.shape, self.ndim = values, np.dtype(float), values.shape, 2
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, i: int) -> Array:
+        return cast(Array, self.values[i])
+
+
+@pytest.mark.parametrize("kind", [str, object, np.int32])
+def test_rows_of_another_type_than_is_said(kind: Any) -> None:
+    X = normal().round()
+    fitted = small().fit(X)
+    for take in (small().fit, fitted.transform, init.pca, lambda X: nearest_neighbors(X, 3)):
+        said = f"a Lying whose dtype is float64, and whose rows are of type {X.astype(kind).dtype}"
+        with pytest.raises(TypeError, match=said):
+            take(Lying(X.astype(kind)))
+    assert (small().fit_transform(Lying(X)) == fitted.embedding_).all()

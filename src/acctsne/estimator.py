@@ -42,7 +42,7 @@ from acctsne.problem import Problem, Samples, check_new_samples, problem_of
 from acctsne.runtime.exclusive import alone
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
-from acctsne.runtime.rows import computed_dtype
+from acctsne.runtime.rows import check_type_read, computed_dtype
 from acctsne.runtime.tables import turned_into_numbers
 from acctsne.runtime.threads import effective_threads
 from acctsne.runtime.timer import StageTimer
@@ -577,15 +577,17 @@ class TSNE(
     def _new_samples(self, X: Any, least: int = 1) -> Any:
         """Check samples that are to be placed."""
         with turned_into_numbers(X), np.errstate(over="ignore", invalid="ignore"):
+            X = readable(X)
             new = validate_data(
                 self,
-                readable(X),
+                X,
                 reset=False,
                 accept_sparse="csr",
                 ensure_min_samples=least,
                 dtype=[computed_dtype(self._fit_X)],
                 order="C",
             )
+        check_type_read(new, "X", X)
         return check_new_samples(new, self._fit_X, self.metric)
 
     def _how_searched(self) -> tuple[Any, dict[str, Any] | None, Engine, Frame | None]:

@@ -24,7 +24,7 @@ from acctsne.optimize.schedule import Schedule, check_pair
 from acctsne.optimize.stopping import StoppingRules
 from acctsne.runtime.checks import check_layout_dtype, check_n_samples, check_parameter_sizes
 from acctsne.runtime.progress import logger
-from acctsne.runtime.rows import STORED_TYPES, check_finite, with_whole_rows
+from acctsne.runtime.rows import STORED_TYPES, check_finite, check_type_read, with_whole_rows
 from acctsne.runtime.tables import turned_into_numbers
 from acctsne.runtime.threads import effective_threads
 
@@ -115,7 +115,7 @@ def problem_of(
     # Distances and sparse matrices are of those types that scikit-learn takes.
     stays = not issparse(X) and not precomputed
     with turned_into_numbers(X):
-        X = check(
+        checked = check(
             X,
             accept_sparse="csr",
             ensure_min_samples=2,
@@ -123,8 +123,9 @@ def problem_of(
             dtype=STORED_TYPES if stays else STORED_TYPES[:2],
             order=None if stays else "C",
         )
-    check_finite(X, "X", caller, effective_threads(parameters["n_jobs"]))
-    return problem_of_data(parameters, with_whole_rows(X), fixed)
+    check_type_read(checked, "X", X)
+    check_finite(checked, "X", caller, effective_threads(parameters["n_jobs"]))
+    return problem_of_data(parameters, with_whole_rows(checked), fixed)
 
 
 def problem_of_data(parameters: Mapping[str, Any], X: Any, fixed: Any = None) -> Problem:

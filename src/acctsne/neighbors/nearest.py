@@ -32,6 +32,7 @@ from acctsne.runtime.rows import (
     check_finite,
     check_not_bfloat16,
     check_representable,
+    check_type_read,
     computed,
     computed_dtype,
     stored_dtype,
@@ -313,5 +314,6 @@ def check_rows(X: Any, name: str, least: int) -> Any:
             ensure_min_samples=least,
             input_name=name,
         )
+    check_type_read(checked, name, X)
     check_finite(checked, name)
     return with_whole_rows(checked)

@@ -87,8 +87,8 @@ def check_type_read(X: Any, name: str, declared: Any) -> None:
     """Refuse rows that were read as another type than their object says that they have."""
     if X.dtype not in STORED_TYPES:
         raise TypeError(
-            f"{name} is a {type(declared).__name__} that says it holds {declared.dtype}, and its "
-            f"rows hold {X.dtype}; give an array of them as they are: numpy.array(list({name}))"
+            f"{name} is a {type(declared).__name__} whose dtype is {declared.dtype}, and whose rows "
+            f"are of type {X.dtype}; give an array of numbers: numpy.array(list({name}), dtype=float)"
         )
 
 
