@@ -1,5 +1,6 @@
 """Input that is wrong, or so odd that others crash on it: a clear error, or a finite map."""
 
+import os
 import warnings
 from datetime import date, time
 from pathlib import Path
@@ -774,3 +775,22 @@ def test_rows_of_another_type_than_is_said(kind: Any) -> None:
         with pytest.raises(TypeError, match=said):
             take(Lying(X.astype(kind)))
     assert (small().fit_transform(Lying(X)) == fitted.embedding_).all()
+
+
+def test_names_of_files_are_text_or_bytes(tmp_path: Path) -> None:
+    fitted = small().fit(normal())
+    path = tmp_path / "map.npz"
+    fitted.save(cast(Any, os.fsencode(path)))
+    assert (TSNE.load(path).embedding_ == fitted.embedding_).all()
+    with pytest.raises(TypeError, match=r"path must be a str, bytes or os\.PathLike; got 3"):
+        fitted.save(cast(Any, 3))
+
+
+@pytest.mark.parametrize("seed", ["x", -1, 0.5])
+def test_seeds_that_are_none(seed: Any) -> None:
+    X = normal()
+    said = "random_state must be an integer, not negative, or None; got "
+    with pytest.raises(ValueError, match=said):
+        quality.report(X, X[:, :2], n_neighbors=5, perplexity=5, random_state=seed)
+    with pytest.raises(ValueError, match=said):
+        quality.force_error(X[:, :2], random_state=seed)

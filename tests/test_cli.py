@@ -132,6 +132,8 @@ def test_every_parameter_of_the_estimator_is_an_option() -> None:
         ("perplexity", "12.5", 12.5),
         ("learning-rate", "auto", "auto"),
         ("learning-rate", "80", 80),
+        ("learning-rate", "10,20", (10, 20)),
+        ("momentum", "0.5, 0.8", (0.5, 0.8)),
         ("metric", "cosine", "cosine"),
         ("metric-params", '{"p": 3}', {"p": 3}),
         ("metric-params", "none", None),
@@ -780,3 +782,24 @@ def test_demo_without_what_draws(
     assert not found.err
     assert sorted(file.name for file in (tmp_path / "demo").iterdir()) == written
     assert np.load(tmp_path / "demo" / "digits.npy").shape == (1797, 2)
+
+
+def test_values_of_options_that_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["embed", "data.npy", "--momentum", "0.5,x"])
+    said = capsys.readouterr().err
+    assert "two numbers with a comma between them; got '0.5,x'" in said
+    assert "tuple" not in said
+
+
+def test_help_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["embed", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert not re.search(r":\w+:", said)
+    assert said.count("two with a comma are for early exaggeration and for the rest") == 2
+
+
+def test_demo_needs_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = failure(capsys, "demo", "--output", "data.npy")
+    assert "--output: data.npy is a file; name a folder" in said

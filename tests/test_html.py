@@ -285,3 +285,11 @@ def test_odd_columns_and_images(tmp_path: Path) -> None:
         html.write(np.eye(2), tmp_path / "map.html", hover={"n": 5})
     with pytest.raises(ValueError, match="images has numbers beyond"):
         html.write(np.eye(2), tmp_path / "map.html", images=np.full((2, 3, 3), 1e300))
+
+
+def test_pages_have_their_suffix(tmp_path: Path) -> None:
+    for name in ("map.txt", "map"):
+        with pytest.raises(ValueError, match=r"a page is written as \.html or \.htm; got '.*map"):
+            html.write(np.eye(2), tmp_path / name)
+    html.write(np.eye(2), tmp_path / "map.HTM")
+    assert [file.name for file in tmp_path.iterdir()] == ["map.HTM"]

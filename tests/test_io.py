@@ -1,6 +1,7 @@
 """Files in and out: what is read is what was written, and what is wrong is said in one line."""
 
 import gzip
+import os
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -18,7 +19,6 @@ import pytest
 import scipy.io
 import scipy.sparse
 import zarr
-
 from pyarrow import feather
 
 from acctsne import io, nearest_neighbors
@@ -843,3 +843,25 @@ def test_neighbors_that_do_not_fit(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"both of shape \(3, n_neighbors\)"):
             io.write(tmp_path / "map.parquet", np.zeros((3, 2)), neighbors=wrong)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        io.read,
+        io.open_rows,
+        lambda path: io.read_labels(path, 3),
+        lambda path: read_columns(path, 3),
+    ],
+)
+@pytest.mark.parametrize("name", ["x.parquet", "x"])
+def test_what_is_no_file_is_named(tmp_path: Path, read: Callable[..., Any], name: str) -> None:
+    path = tmp_path / name
+    path.mkdir()
+    with pytest.raises(io.DataError, match="is a folder"):
+        read(path)
+    path.rmdir()
+    if path.suffix and hasattr(os, "mkfifo"):
+        os.mkfifo(path)
+        with pytest.raises(io.DataError, match="is a device, a pipe or a socket"):
+            read(path)

@@ -8,7 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
 
-from acctsne.files.archive import Contents, RowsInParts, incomplete, read_archive, write_archive
+from acctsne.files.archive import (
+    Contents,
+    RowsInParts,
+    file_name,
+    incomplete,
+    read_archive,
+    write_archive,
+)
 from acctsne.runtime.checks import check_sparse
 
 ARCHIVE_KIND = "tsne"
@@ -27,6 +34,7 @@ class FittedEstimator:
 
 def write_estimator(path: str | os.PathLike[str], fitted: FittedEstimator) -> None:
     """Write a fitted estimator."""
+    path = file_name(path)
     parameters = dict(fitted.parameters)
     arrays: dict[str, npt.NDArray[Any] | RowsInParts] = {"embedding": fitted.embedding}
     parameters["dtype"] = np.dtype(parameters["dtype"]).name

@@ -37,12 +37,14 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Embed them, print the table of steps, write the map, and what pictures of it can be drawn."""
+    if options.output.exists() and not options.output.is_dir():
+        raise io.DataError(f"--output: {options.output} is a file; name a folder for the results")
+    options.output.mkdir(parents=True, exist_ok=True)
     X, y = load_digits(return_X_y=True)
     tsne = TSNE(random_state=0, n_jobs=options.threads)
     embedding = tsne.fit_transform(X)
     report(X, y, tsne, options.threads)
 
-    options.output.mkdir(parents=True, exist_ok=True)
     written = [options.output / "digits.npy"]
     io.write(written[0], embedding)
     lacking = list(missing_extras())

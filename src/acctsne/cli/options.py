@@ -75,17 +75,22 @@ def _reader(name: str) -> Callable[[str], Any]:
     constraints = [make_constraint(kind) for kind in allowed if kind is not callable]
 
     def read(text: str) -> Any:
-        for value in _readings(text, np.ndarray in allowed):
+        for value in _readings(text, np.ndarray in allowed, tuple in allowed):
             if any(constraint.is_satisfied_by(value) for constraint in constraints):
                 return value
-        expected = " or ".join(str(constraint) for constraint in constraints)
+        named = [make_constraint(kind) for kind in allowed if kind not in (callable, tuple, list)]
+        pair = ["two numbers with a comma between them"] if tuple in allowed else []
+        expected = " or ".join([*map(str, named), *pair])
         raise argparse.ArgumentTypeError(f"must be {expected}; got {text!r}")
 
     return read
 
 
-def _readings(text: str, may_be_file: bool) -> Iterator[Any]:
+def _readings(text: str, may_be_file: bool, may_be_pair: bool) -> Iterator[Any]:
     """Give all that a text can mean, the plainest meaning first."""
+    if may_be_pair and text.count(",") == 1:
+        with suppress(ValueError):
+            yield tuple(float(part) for part in text.split(","))
     if text.lower() in ("none", "true", "false"):
         yield {"none": None, "true": True, "false": False}[text.lower()]
     for kind in (int, float, json.loads):
@@ -113,7 +118,11 @@ def _help(name: str, parameter: Parameter) -> str:
         rf"^    {name} : [^\n]*\n((?:        [^\n]*\n)+)", TSNE.__doc__ or "", re.MULTILINE
     )
     described = " ".join(found[1].split()) if found else ""
+    described = re.sub(r":\w+:`~?([^`]*)`", r"\1", described)
     sentence = re.split(r"(?<=[.;])\s", described, maxsplit=1)[0].rstrip(".;")
+    allowed = PARAMETER_CONSTRAINTS[name]
+    if allowed != "no_validation" and tuple in allowed:
+        sentence += "; two with a comma are for early exaggeration and for the rest"
     default = parameter.default
     shown = default.__name__ if isinstance(default, type) else default
     return f"{sentence} (default: {shown})".replace("%", "%%").replace("`", "")

@@ -17,14 +17,14 @@ from acctsne.files.delimited import write_delimited
 from acctsne.files.h5ad import check_source
 from acctsne.files.replacing import suffix_of
 from acctsne.optimize.schedule import MAX_ITERATIONS
-from acctsne.pictures import movie, plot
+from acctsne.pictures import html, movie, plot
 from acctsne.runtime.launch import launched_processes
 from acctsne.runtime.optional import require
 
 Array = npt.NDArray[Any]
 
 PICTURES = plot.SUFFIXES
-PAGES = (".html",)
+PAGES = html.SUFFIXES
 MOVIES = tuple(movie.WRITERS)
 ARCHIVES = (".npz",)
 

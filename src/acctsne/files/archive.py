@@ -128,6 +128,14 @@ class RowsInParts:
             member.write(np.ascontiguousarray(block).data)
 
 
+def file_name(path: Any) -> str:
+    """Return the name of a file, which may be given as bytes."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"path must be a str, bytes or os.PathLike; got {path!r:.100}") from None
+
+
 def write_archive(
     path: str | os.PathLike[str],
     kind: str,
@@ -138,7 +146,7 @@ def write_archive(
     header = {"format": FORMAT, "version": FORMAT_VERSION, "kind": kind, "settings": settings}
     header_json = np.array(json.dumps(header, default=_plain_number))
     # Not by numpy.savez, which can be told not to pickle from NumPy 2.2 on only.
-    with replacing(Path(path)) as beside, zipfile.ZipFile(beside, "w") as archive:
+    with replacing(Path(file_name(path))) as beside, zipfile.ZipFile(beside, "w") as archive:
         for name, array in {"header": header_json, **arrays}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 if isinstance(array, RowsInParts):

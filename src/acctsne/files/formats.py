@@ -185,9 +185,12 @@ def open_rows(
 
 def _format_of(path: Path, wanted: Wanted) -> "Format":
     """Check that there is such a file, and that it has what is to be chosen from."""
+    known = FORMATS.get(suffix_of(path))
+    may_be_folder = known is not None and known.is_folder
+    if path.is_dir():  # whatever its suffix
+        _check_file(path, may_be_folder)
     form = FORMATS[known_suffix(path)]
-    if not (path.exists() if form.is_folder else path.is_file()):
-        raise DataError(f"{path}: no such file")
+    _check_file(path, may_be_folder)
     if wanted.key is not None and "key" not in form.offers:
         keyed = _suffixes(lambda form: "key" in form.offers)
         raise DataError(f"{path}: only {keyed} files have arrays to choose by key")
@@ -196,6 +199,20 @@ def _format_of(path: Path, wanted: Wanted) -> "Format":
     if wanted.labels is not None and "labels" not in form.offers:
         raise DataError(f"{path}: holds no labels; give them in a file of their own")
     return form
+
+
+def _check_file(path: Path, may_be_folder: bool = False) -> None:
+    """Say what there is in the place of a file."""
+    if path.is_file() or (may_be_folder and path.exists()):
+        return
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; name a file in it")
+    if path.exists():
+        raise DataError(
+            f"{path}: is a device, a pipe or a socket, which cannot be read twice; write what it "
+            "gives into a file"
+        )
+    raise DataError(f"{path}: no such file")
 
 
 def _suffixes(able: "Callable[[Format], bool]") -> str:
@@ -267,8 +284,7 @@ def read_columns(path: PathLike, n_samples: int) -> dict[str, Array]:
     {'kept': [0.5, nan], 'name': ['a', None]}
     """
     path = Path(path)
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
+    _check_file(path)
     suffix = known_suffix(path)
     if "columns" not in FORMATS[suffix].offers:
         tables = _suffixes(lambda form: "columns" in form.offers)
@@ -283,8 +299,7 @@ def read_columns(path: PathLike, n_samples: int) -> dict[str, Array]:
 
 def _read_cells(path: Path, n_samples: int) -> Array:
     """Read a column of labels as it is."""
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
+    _check_file(path)
     suffix = suffix_of(path)
     if suffix in (".txt", ".csv", ".tsv") and _is_one_column(path):
         return read_column(path, n_samples)

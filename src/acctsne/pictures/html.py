@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acctsne.files.replacing import replacing
+from acctsne.files.replacing import replacing, suffix_of
 from acctsne.pictures.colors import MISSING, SINGLE, categorical, hex_codes
 from acctsne.pictures.hover import MAX_CATEGORIES, columns_of, fields_of, palette_of, texts_of
 from acctsne.pictures.inputs import LARGEST_NUMBER, Categories, Quantized
@@ -30,6 +30,8 @@ from acctsne.pictures.maps import Maps
 from acctsne.runtime.optional import require
 
 Array = npt.NDArray[Any]
+
+SUFFIXES = (".html", ".htm")
 
 # The page's program, in the order in which its parts need each other.
 _PROGRAM = ("data", "card", "search", "selection", "coloring", "flipping", "controls", "map")
@@ -69,7 +71,7 @@ def write(
         The map; one of three columns can be rotated. Or several maps, such as those of
         :class:`AlignedTSNE`.
     path : str or Path
-        The file, which is replaced whole or not at all.
+        The file, .html or .htm, which is replaced whole or not at all.
     labels : array-like of shape (n_points,), default=None
         Categories of any kind, as for `acctsne.plot.scatter`.
     hover : DataFrame or mapping of names to columns, default=None
@@ -113,6 +115,9 @@ def write(
     ...     os.listdir(folder)
     ['maps.html']
     """
+    path = Path(path)
+    if suffix_of(path) not in SUFFIXES:
+        raise ValueError(f"a page is written as .html or .htm; got {str(path)!r}")
     maps = Maps.of(Y, ids, titles)
     n_points = maps.n_points
     found = maps.labels(labels)
@@ -162,7 +167,7 @@ def write(
         plotly=require("plotly.offline", "html").get_plotlyjs(),
         program="\n".join(resource(f"{part}.js") for part in _PROGRAM),
     )
-    with replacing(Path(path)) as beside:
+    with replacing(path) as beside:
         beside.write_text(page, encoding="utf-8", errors="replace")
 
 

@@ -219,7 +219,7 @@ def force_error(
     approximate, _ = _core.repulsion(layout, engine.native(Y.shape[1]), threads)
     kernel = output_kernel(engine.dof, Y.shape[1])
     n = len(Y)
-    rng = np.random.default_rng(random_state)
+    rng = seeded(random_state)
     rows = np.sort(rng.choice(n, size=min(n_samples, n), replace=False)).astype(np.int32)
     exact, _ = _core.exact_repulsion(layout.astype(np.float64), rows, threads, kernel)
     error = approximate[rows].astype(np.float64) - exact
@@ -273,7 +273,7 @@ def neighbor_preservation(
 
 
 def label_agreement(
-    Y: npt.ArrayLike, labels: npt.ArrayLike, n_neighbors: int = 10, *, n_jobs: int | None = None
+    Y: npt.ArrayLike, labels: Any, n_neighbors: int = 10, *, n_jobs: int | None = None
 ) -> float:
     """Measure which part of the points have the label of most of their nearest neighbours.
 
@@ -324,7 +324,7 @@ def label_agreement(
 
 
 def _coded(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Number labels in their order; those that have none among them, by type and text."""
+    """Give labels numbers in their order, or in that of type and text if they have none."""
     try:
         return np.unique(labels, return_inverse=True)
     except TypeError:
@@ -406,6 +406,16 @@ def check_perplexity(perplexity: Any, n_samples: int) -> Similarity:
             f"perplexity must be between 0 and n_samples ({n_samples}); got {perplexity}"
         )
     return similarity_for(float(perplexity), n_samples)
+
+
+def seeded(random_state: Any) -> np.random.Generator:
+    """Return the generator of a seed."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state must be an integer, not negative, or None; got {random_state!r:.100}"
+        ) from None
 
 
 def _neighbor_indices(

@@ -27,6 +27,7 @@ from acctsne.quality.figures import (
     check_embedding,
     check_metric,
     check_perplexity,
+    seeded,
 )
 from acctsne.quality.sparse_ranks import SparseRows, nearby_order
 from acctsne.runtime.checks import check_integer
@@ -300,7 +301,7 @@ def check_inputs(X: Any, Y: npt.ArrayLike, settings: ReportSettings) -> Inputs:
     sizes = _check_sizes(settings.n_neighbors, n_samples)
     similarity = check_perplexity(settings.perplexity, n_samples)
     kernel = check_dof(settings.dof, Y.shape[1], "report")
-    random = np.random.default_rng(settings.random_state)
+    random = seeded(settings.random_state)
     n_known = max(*sizes, min(n_samples - 1, similarity.usual_neighbors))
     references = _check_references(settings.n_references, n_samples, n_known, random)
     return Inputs(X, Y, sizes, similarity, kernel, n_known, references, random)

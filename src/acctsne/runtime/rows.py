@@ -87,8 +87,9 @@ def check_type_read(X: Any, name: str, declared: Any) -> None:
     """Refuse rows that were read as another type than their object says that they have."""
     if X.dtype not in STORED_TYPES:
         raise TypeError(
-            f"{name} is a {type(declared).__name__} whose dtype is {declared.dtype}, and whose rows "
-            f"are of type {X.dtype}; give an array of numbers: numpy.array(list({name}), dtype=float)"
+            f"{name} is a {type(declared).__name__} whose dtype is {declared.dtype}, and whose "
+            f"rows are of type {X.dtype}; give an array of numbers: "
+            f"numpy.array(list({name}), dtype=float)"
         )
 
 
