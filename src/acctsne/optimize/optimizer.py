@@ -66,8 +66,8 @@ def mean_drop(dimensions: int, perplexity: float) -> float:
     neighbour, which has the largest p, lies within a ball that holds one point on average; the
     number of points in one of radius beta^(-1/2) follows from the perplexity.
     """
-    ball = pi ** (dimensions / 2) / gamma(dimensions / 2 + 1)
-    nearest = pi * e * gamma(1 + 2 / dimensions) * (ball * perplexity) ** (-2 / dimensions)
+    ball: float = pi ** (dimensions / 2) / gamma(dimensions / 2 + 1)
+    nearest: float = pi * e * gamma(1 + 2 / dimensions) * (ball * perplexity) ** (-2 / dimensions)
     return dimensions / 2 - nearest
 
 
