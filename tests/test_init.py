@@ -279,3 +279,12 @@ def test_errors(call: Callable[[], Array], error: type, message: str) -> None:
 def test_pca_of_sparse_data_of_any_size(size: float) -> None:
     X = csr_matrix(np.random.default_rng(0).integers(0, 3, size=(50, 6)).astype(np.float64))
     np.testing.assert_allclose(init.pca(X * size), init.pca(X), rtol=1e-3, atol=1e-8)
+
+
+def test_pca_of_columns_that_are_nearly_all_empty() -> None:
+    random = np.random.default_rng(0)
+    columns = np.sort(random.choice(10**7, size=300, replace=False))
+    values = random.normal(size=(60, 300)) * (random.random((60, 300)) < 0.1)
+    rows, places = np.nonzero(values)
+    wide = csr_matrix((values[rows, places], (rows, columns[places])), shape=(60, 10**7))
+    np.testing.assert_allclose(init.pca(wide), init.pca(values), rtol=1e-4, atol=1e-9)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 
 from acctsne import _core
 from acctsne.runtime.memory import room_for_columns
@@ -23,6 +23,14 @@ def principal_components(
     """
     if not issparse(X):
         return _core.principal_components(X, n_components, threads, axes)
-    data = native_csr(summed_csr(X))
+    X = summed_csr(X)
+    if X.nnz < X.shape[1]:
+        X = without_empty_columns(X)
     with room_for_columns(X.shape[1]):
-        return _core.sparse_principal_components(data, n_components, threads)
+        return _core.sparse_principal_components(native_csr(X), n_components, threads)
+
+
+def without_empty_columns(X: csr_matrix) -> csr_matrix:
+    """Leave out columns that have no value: every axis would have a number for each of them."""
+    used, columns = np.unique(X.indices, return_inverse=True)
+    return csr_matrix((X.data, columns, X.indptr), shape=(X.shape[0], max(len(used), 1)))
