@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from fuzz.cases import KINDS
+from fuzz.files import whole_files
 from fuzz.harness import run_case
 
 SEEDS = range(12)
@@ -19,6 +20,7 @@ def run(kind: str, seed: int) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_cases(kind: str) -> None:
+    whole_files()  # made once, not by the process of every case
     for seed in SEEDS:
         outcome = run_case(partial(run, kind, seed))
         assert outcome.good, f"--kinds {kind} --seed {seed} --only: {outcome.what}"
@@ -36,6 +38,21 @@ def test_internal_errors_are_noticed(error: Exception) -> None:
         raise error
 
     assert not run_case(fail).good
+
+
+@pytest.mark.parametrize(
+    ("said", "good"),
+    [
+        ("'<' not supported between instances of 'str' and 'int'", False),
+        ("init: could not broadcast input array from shape (3,) into shape (2,)", False),
+        ("x.npy: not a readable npy file: cannot reshape array of size 3 into shape (2,2)", True),
+    ],
+)
+def test_words_of_libraries_are_noticed(said: str, good: bool) -> None:
+    def fail() -> None:
+        raise TypeError(said)
+
+    assert run_case(fail).good == good
 
 
 def test_a_clear_error_is_good() -> None:

@@ -1,142 +1,185 @@
 """Cases by kind and seed: inputs and calls that no sane user would make."""
 
 import contextlib
-import gzip
 import io as text_io
 import json
+import os
 import struct
 import tempfile
-import zipfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import anndata
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.io
 import scipy.sparse as sp
-from sklearn.datasets import load_digits
 
 from acctsne import TSNE, Affinities, Embedding, io, nearest_neighbors
 from acctsne.cli import main as command
+from acctsne.embedding.checkpoint import Checkpoint
+from acctsne.estimator import fit_with_checkpoint
+from acctsne.files.formats import read_columns, read_ids
 from acctsne.interop import fitsne
+from fuzz.files import (
+    ROWS,
+    SAMPLES,
+    checkpointed,
+    damaged,
+    damaged_somehow,
+    digits,
+    put,
+    whole_files,
+)
+from fuzz.harness import foreign_words
 
 Array = npt.NDArray[Any]
 Case = Callable[[], None]
-SAMPLES = 60
-
-
-@cache
-def digits() -> Array:
-    """A few handwritten digits."""
-    return np.asarray(load_digits().data[:SAMPLES], dtype=np.float64)
 
 
 # Files
-
-
-@cache
-def whole_files() -> dict[str, bytes]:
-    """One sound file of every format, and of our own archives."""
-    X = digits()[:40, :12]
-    y = np.arange(len(X)) % 3
-    files = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        np.save(folder / "x.npy", X)
-        np.savez(folder / "x.npz", X=X, y=y)
-        sp.save_npz(folder / "sparse.npz", sp.csr_matrix(X))
-        table = pd.DataFrame(X).rename(columns=lambda i: f"f{i}").assign(label=y.astype(str))
-        table.to_csv(folder / "x.csv", index=False)
-        table.to_csv(folder / "x.tsv", sep="\t", index=False)
-        table.to_parquet(folder / "x.parquet")
-        table.to_feather(folder / "x.feather")
-        scipy.io.mmwrite(folder / "x.mtx", sp.coo_matrix(X))
-        scipy.io.mmwrite(folder / "dense.mtx", X)
-        cells = anndata.AnnData(X.astype(np.float32), obsm={"X_pca": X})
-        cells.obs["kind"] = y.astype(str)
-        cells.write_h5ad(folder / "x.h5ad")
-        P = Affinities.from_data(X, perplexity=5)
-        Embedding(P, "random", random_state=0).optimize(3).save(folder / "embedding.archive.npz")
-        TSNE(perplexity=5, max_iter=250).fit(X).save(folder / "tsne.archive.npz")
-        for path in folder.iterdir():
-            files[path.name] = path.read_bytes()
-    for name in ("x.mtx", "x.csv"):
-        files[f"{name}.gz"] = gzip.compress(files[name])
-    return files
-
-
-def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-    """Do to bytes what disks, editors and enemies do."""
-    data = bytearray(content)
-    for _ in range(int(rng.integers(1, 4))):
-        at = int(rng.integers(len(data))) if data else 0
-        length = int(min(len(data) - at, rng.choice([1, 2, 4, 8, 64, 1024])))
-        kind = rng.integers(7)
-        if kind == 0:
-            del data[at:]
-        elif kind == 1:
-            data[at : at + length] = bytes(length)
-        elif kind == 2:
-            data[at : at + length] = b"\xff" * length
-        elif kind == 3:
-            data[at : at + length] = rng.bytes(length)
-        elif kind == 4:
-            del data[at : at + length]
-        elif kind == 5:
-            data[at:at] = data[at : at + length]
-        else:
-            numbers = ["-1", "99999999999999999999", "nan", "inf", "1e999", "0", "x", ""]
-            data[at : at + length] = str(rng.choice(numbers)).encode()
-    return bytes(data)
-
-
-def damaged_members(content: bytes, rng: np.random.Generator) -> bytes:
-    """Damage one member of an archive, so that the archive itself is sound."""
-    with zipfile.ZipFile(text_io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    chosen = str(rng.choice(sorted(members)))
-    members[chosen] = damaged(members[chosen], rng)
-    made = text_io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        for name, member in members.items():
-            archive.writestr(name, member)
-    return made.getvalue()
 
 
 def file_case(seed: int) -> Case:
     """Read a damaged file, by function or by command."""
     rng = np.random.default_rng(seed)
     name = str(rng.choice(sorted(whole_files())))
-    content = whole_files()[name]
-    inside = name.endswith(".npz") and rng.random() < 0.6
-    content = damaged_members(content, rng) if inside else damaged(content, rng)
+    content = damaged_somehow(name, whole_files()[name], rng)
     by_command = rng.random() < 0.3
 
     def run() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / name
-            path.write_bytes(content)
-            if name == "embedding.archive.npz":
-                assert_finite(Embedding.load(path).optimize(2).positions)
-            elif name == "tsne.archive.npz":
-                assert_finite(TSNE.load(path).transform(digits()[:3, :12] + 0.25))
-            elif by_command:
+            path = put(Path(folder), name, content)
+            if by_command and "." in name and not name.startswith(("labels", "ids", "hover")):
+                output = Path(folder) / "map.npy"
                 options = ["--max-iter", "250", "--perplexity", "5", "--quiet"]
-                said = text_io.StringIO()
-                with contextlib.redirect_stderr(said):
-                    code = command(["embed", str(path), "-o", f"{folder}/map.npy", *options])
-                check(code in (0, 1), f"exit code {code}")
-                check("Traceback" not in said.getvalue(), said.getvalue())
+                call(["embed", str(path), "-o", str(output), *options], {output})
             else:
-                read = io.read(path)
-                X = read.X.data if sp.issparse(read.X) else np.asarray(read.X)
-                assert_finite(X)
+                read_file(path)
 
     return run
+
+
+def read_file(path: Path) -> None:
+    """Read what `whole_files` made, however it is meant to be read."""
+    name = path.name
+    X = digits()[:ROWS, :12]
+    if name == "embedding.archive.npz":
+        assert_finite(Embedding.load(path).optimize(2).positions)
+    elif name == "tsne.archive.npz":
+        assert_finite(TSNE.load(path).transform(X[:3] + 0.25))
+    elif name == "checkpoint.archive.npz":
+        tsne = fit_with_checkpoint(checkpointed(), X, Checkpoint(path, 1000, True))
+        assert_finite(tsne.embedding_)
+    elif name == "checkpoints":
+        from acctsne import distributed
+        from acctsne.distributed.estimator import fit_with_checkpoint as fit_from_folder
+
+        tsne = checkpointed(distributed.TSNE)
+        fit_from_folder(tsne, X, path, every=1000, resume=True)
+        assert_finite(tsne.gather())
+    elif name.startswith("labels"):
+        check(len(io.read_labels(path, ROWS)) == ROWS, "labels")
+    elif name.startswith("ids"):
+        check(len(read_ids(path, ROWS)) == ROWS, "ids")
+    elif name.startswith("hover"):
+        check(all(len(column) == ROWS for column in read_columns(path, ROWS).values()), "columns")
+    else:
+        read = io.read(path)
+        assert_finite(read.X.data if sp.issparse(read.X) else np.asarray(read.X))
+
+
+# Commands
+
+# What a hand, a script or an unset variable puts in the place of a value.
+ODD = ["", " ", "nan", "inf", "-inf", "-1", "0", "1.5", "1e309", "-0.0", "2147483648", "9" * 30,
+       "0x10", "nothing", "None", "ä", "a,b", ",", "-", "--", ".", "/", "absent/x.npy", "map.npy",
+       "[1,2]", "x.csv:f0", "x.csv:label", "x.csv:"]  # fmt: skip
+
+READING = ["--labels", "--key", "--columns", "--drop", "--delimiter"]
+# The options of each command that take a value, and those that do not.
+COMMANDS: dict[str, tuple[list[str], list[str]]] = {
+    "embed": (
+        [*READING, "--plot", "--html", "--map", "--checkpoint", "--checkpoint-every", "--init",
+         "--write-neighbors", "--n-components", "--perplexity", "--early-exaggeration", "--dof",
+         "--learning-rate", "--max-iter", "--metric", "--metric-params", "--seed", "--method",
+         "--angle", "--threads", "--schedule", "--dtype", "--force-error", "--momentum",
+         "--max-step", "--tol", "--neighbors", "--late-exaggeration-start"],
+        ["--header", "--no-header", "--resume", "--json", "--keep-partial"],
+    ),
+    "transform": (READING, ["--header", "--no-header"]),
+    "plot": (["--labels", "--values", "--title"], []),
+    "view": (["--labels", "--ids", "--hover", "--title"], []),
+    "score": (
+        [*READING, "--perplexity", "--metric", "--dof", "--neighbors", "--method", "--by-point",
+         "--threads"],
+        ["--header", "--no-header", "--json"],
+    ),
+}  # fmt: skip
+
+
+def command_case(seed: int) -> Case:
+    """Call a command with files that may be damaged or of another kind, and odd values."""
+    rng = np.random.default_rng(seed)
+    files = dict(whole_files())
+    names = sorted(files)
+
+    def some(*usual: str) -> str:
+        chosen = str(rng.choice(usual if rng.random() < 0.7 else names))
+        if rng.random() < 0.2:
+            files[chosen] = damaged_somehow(chosen, files[chosen], rng)
+        return chosen
+
+    name = str(rng.choice(sorted(COMMANDS)))
+    valued, plain = COMMANDS[name]
+    data = ("x.npy", "x.csv", "x.parquet", "x.h5ad", "sparse.npz", "x.zarr")
+    output = {"plot": "out.png", "view": "out.html"}.get(name, "out.csv")
+    arguments = {
+        "embed": lambda: [some(*data), "-o", output, "--max-iter", "250", "--perplexity", "5"],
+        "transform": lambda: [some("tsne.archive.npz"), some(*data), "-o", output],
+        "plot": lambda: [some("map.npy", "map.csv"), "-o", output],
+        "view": lambda: [
+            *(some("map.npy", "map.csv") for _ in range(int(rng.integers(1, 3)))),
+            *("-o", output, "--no-browser"),
+        ],
+        "score": lambda: [some(*data), some("map.npy", "map.csv"), "--perplexity", "5"],
+    }[name]()
+    for _ in range(int(rng.integers(0, 4))):
+        if plain and rng.random() < 0.2:
+            arguments.append(str(rng.choice(plain)))
+            continue
+        value = str(rng.choice(ODD))
+        if rng.random() < 0.3:
+            value = some("labels.txt", "labels.csv", "ids.txt", "hover.csv")
+        arguments += [str(rng.choice(valued)), value]
+
+    def run() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for file, content in files.items():
+                put(Path(folder), file, content)
+            os.chdir(folder)
+            call([name, *arguments], set() if name == "score" else {Path(output)})
+            os.chdir("/")
+
+    return run
+
+
+def call(arguments: list[str], written: set[Path]) -> None:
+    """Run a command, and check what it says and writes."""
+    said = text_io.StringIO()
+    with contextlib.redirect_stderr(said):
+        try:
+            code = command(arguments)
+        except SystemExit as ended:  # of argparse
+            check(ended.code == 2, f"{arguments}: exit code {ended.code}")
+            code = 2
+    words = said.getvalue()
+    check(code in (0, 1, 2), f"{arguments}: exit code {code}")
+    check("Traceback" not in words, f"{arguments}: {words}")
+    check(code == 0 or "error: " in words, f"{arguments}: exit code {code} and {words!r}")
+    check(not foreign_words(words), f"{arguments}: {words}")
+    for path in written if code == 0 else ():
+        check(path.exists(), f"{arguments}: no {path}")
 
 
 # Arrays and parameters
@@ -363,6 +406,7 @@ def settings_case(seed: int) -> Case:
 
 KINDS: dict[str, Callable[[int], Case]] = {
     "files": file_case,
+    "commands": command_case,
     "settings": settings_case,
     "fits": fit_case,
     "parts": part_case,

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pickle
+import re
 import resource
 import signal
 import sys
@@ -15,6 +16,41 @@ from typing import NamedTuple
 DOCUMENTED = (ValueError, TypeError, OSError, MemoryError, ImportError)
 # Words of the binding, which no user should ever see.
 INTERNAL = ("incompatible function arguments", "nanobind")
+# Words of Python's and of libraries' own about our code or our arrays, which say to no user what to
+# change.
+FOREIGN = (
+    "all the input array",
+    "can't multiply sequence",
+    "cannot be interpreted as an integer",
+    "cannot reshape",
+    "could not be broadcast",
+    "could not broadcast",
+    "division by zero",
+    "has no attribute",
+    "has no len()",
+    "inhomogeneous",
+    "is ambiguous",
+    "invalid literal for int",
+    "is not callable",
+    "is not iterable",
+    "is not subscriptable",
+    "list index out of range",
+    "must be real number, not",
+    "not supported between instances",
+    "object is not",
+    "only length-1 arrays",
+    "out of bounds for axis",
+    "positional argument",
+    "setting an array element with a sequence",
+    "shape mismatch",
+    "too many indices",
+    "ufunc '",
+    "unexpected keyword argument",
+    "unhashable type",
+    "unsupported operand",
+)
+# After these stands what a library says of a damaged file, in its own words.
+QUOTED = re.compile("(not a readable|is not a complete acctsne file).*")
 
 SECONDS = 60
 MEMORY = 4 << 30
@@ -64,12 +100,18 @@ def _attempt(case: Callable[[], None]) -> Outcome:
             case()
     except DOCUMENTED as error:
         said = f"{type(error).__name__}: {error}"
-        if any(word in said for word in INTERNAL) or not str(error):
+        if foreign_words(said) or not str(error):
             return Outcome(False, _shown(error))
         return Outcome(True, said)
     except BaseException as error:
         return Outcome(False, _shown(error))
     return Outcome(True, "done")
+
+
+def foreign_words(said: str) -> list[str]:
+    """Find in what a user is told the words that are not for users."""
+    ours = "\n".join(QUOTED.sub("", line) for line in said.splitlines())
+    return [word for word in (*INTERNAL, *FOREIGN) if word in ours]
 
 
 def _shown(error: BaseException) -> str:

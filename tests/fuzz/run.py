@@ -11,6 +11,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from fuzz.cases import KINDS
+from fuzz.files import whole_files
 from fuzz.harness import run_case
 
 
@@ -30,6 +31,7 @@ def main() -> int:
     if args.only:
         run(kinds[0], args.seed)
         return 0
+    whole_files()  # made once, not by the process of every case
     end = monotonic() + 60 * args.minutes
     failures = 0
     counts = dict.fromkeys(kinds, 0)
