@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
-from scipy.sparse import save_npz
+from scipy.sparse import csr_matrix, save_npz
 from sklearn.neighbors import NearestNeighbors
 
 import acctsne
@@ -23,6 +23,7 @@ from acctsne import TSNE, io, quality
 from acctsne.cli.inputs import read_embedding
 from acctsne.cli.main import COMMANDS, main, make_parser
 from acctsne.cli.messages import blaming
+from acctsne.pictures import plot
 
 Array = npt.NDArray[Any]
 COMMAND = [sys.executable, "-m", "acctsne"]
@@ -395,6 +396,16 @@ def test_labels_that_are_missing(folder: Path, capsys: pytest.CaptureFixture[str
 def test_a_map_of_cells_in_capitals(folder: Path) -> None:
     io.write("MAP.H5AD", np.eye(3, 2))
     np.testing.assert_array_equal(read_embedding(Path("MAP.H5AD"), None).X, np.eye(3, 2))
+
+
+@pytest.mark.parametrize("rest", [["plot", "-o", "a.png"], ["view"], ["score", "data.npy"]])
+def test_a_sparse_matrix_is_no_map(
+    folder: Path, capsys: pytest.CaptureFixture[str], rest: list[str]
+) -> None:
+    save_npz("sparse.npz", csr_matrix(np.eye(150, 2)))
+    assert "sparse.npz: a sparse matrix; a map is dense" in failure(capsys, *rest, "sparse.npz")
+    with pytest.raises(ValueError, match=r"Y is a sparse matrix.* give Y\.toarray"):
+        plot.save(csr_matrix(np.eye(3, 2)), "a.png")
 
 
 def test_a_missing_extra_is_one_line(

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from acctsne.cli.messages import blaming, note
 from acctsne.files import formats as io
@@ -135,6 +136,8 @@ def read_embedding(path: Path, labels: str | None) -> io.Data:
         if labels is None or not (about_labels or "holds no labels" in str(error)):
             raise
         raise io.DataError(f"--labels: {error}") from error
+    if issparse(data.X):
+        raise io.DataError(f"{path}: a sparse matrix; a map is dense, with points in rows")
     return with_labels(data, str(labels)) if own else data
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from acctsne.runtime.labels import label_array, missing_labels
 
@@ -59,6 +60,8 @@ def check_points(Y: Any) -> Array:
     """Give Y as a finite float array of two or three columns."""
     if np.ma.is_masked(Y):
         raise ValueError("Y has masked values, and every point needs a place; leave out their rows")
+    if issparse(Y):
+        raise ValueError("Y is a sparse matrix, and a map is dense; give Y.toarray()")
     try:
         points = np.asarray(Y)
         if points.dtype.kind == "c":
