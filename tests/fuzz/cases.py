@@ -95,6 +95,10 @@ def read_file(path: Path) -> None:
 ODD = ["", " ", "nan", "inf", "-inf", "-1", "0", "1.5", "1e309", "-0.0", "2147483648", "9" * 30,
        "0x10", "nothing", "None", "ä", "a,b", ",", "-", "--", ".", "/", "absent/x.npy", "map.npy",
        "[1,2]", "x.csv:f0", "x.csv:label", "x.csv:"]  # fmt: skip
+# What may have a meaning, so that a command comes further than its options.
+SENSIBLE = ["1", "2", "3", "0.5", "label", "kind", "f0", "f0,f1", "X", "X_pca", ";", "cosine",
+            "exact", "auto", "random", "float64", "sklearn", "out.csv", "fit.npz",
+            "checkpoint.archive.npz", "checkpoints"]  # fmt: skip
 
 READING = ["--labels", "--key", "--columns", "--drop", "--delimiter"]
 # The options of each command that take a value, and those that do not.
@@ -148,10 +152,10 @@ def command_case(seed: int) -> Case:
         if plain and rng.random() < 0.2:
             arguments.append(str(rng.choice(plain)))
             continue
-        value = str(rng.choice(ODD))
+        value = str(rng.choice(ODD if rng.random() < 0.5 else SENSIBLE))
         if rng.random() < 0.3:
             value = some("labels.txt", "labels.csv", "ids.txt", "hover.csv")
-        arguments += [str(rng.choice(valued)), value]
+        arguments.append(f"{rng.choice(valued)}={value}")
 
     def run() -> None:
         with tempfile.TemporaryDirectory() as folder:
