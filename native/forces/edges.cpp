@@ -78,7 +78,8 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
   const std::vector<PointId> label = labels(order, team);
   const AttractiveKernels<Real>& kernel = kernels().attractive.of<Real>();
   std::vector<Row<Real>> rows(static_cast<std::size_t>(team.size()));
-  // Of each block of rows: its negative entropy, its largest value, and sum_ij p_ij log(max_k p_ik).
+  // Of each block of rows: its negative entropy, its largest value, and sum_ij p_ij log(max_k
+  // p_ik).
   RowSums blocks;
   blocks.start(P.rows(), kJointBlockRows, 3);
   std::vector<double> row_sums(label.size(), 0);

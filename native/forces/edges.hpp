@@ -34,7 +34,8 @@ public:
   Size rows() const { return static_cast<Size>(order_.size()); }
   // sum_ij p_ij log(p_ij), the part of KL that does not depend on the layout. Of P as it was given.
   double negative_entropy() const { return negative_entropy_; }
-  // sum_ij p_ij log(max_k p_ik / p_ij): how far log p lies below the largest of its row, on average.
+  // sum_ij p_ij log(max_k p_ik / p_ij): how far log p lies below the largest of its row, on
+  // average.
   double mean_drop() const { return mean_drop_; }
   EdgeView<Real> view() const;
 

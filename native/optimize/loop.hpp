@@ -91,8 +91,8 @@ public:
   virtual double kl_divergence(ThreadTeam& team) = 0;
   // That of a map with all points in one place, which says nothing about P.
   virtual double kl_of_one_place() const = 0;
-  // How far log p lies below the largest of its row, on average: it tells of how many dimensions the
-  // data are (Optimizer.is_flat in Python).
+  // How far log p lies below the largest of its row, on average: it tells of how many dimensions
+  // the data are (Optimizer.is_flat in Python).
   virtual double mean_drop() const = 0;
   // How far apart neighbours are: the work of the attraction if all went to the mean, over the mean
   // squared distance from it. 0 in one place, about 1 where all is at random.
