@@ -113,7 +113,7 @@ class Checkpoint:
             "start": descent.start,
             "flat": descent.flat,
             "phase": descent.phase,
-            "watch": descent.watch and _described_watch(descent.watch),
+            "watch": descent.watch and asdict(descent.watch),
         }
 
     def _check_identity(self, contents: Contents, path: Path) -> None:
@@ -162,22 +162,17 @@ def _start(contents: Contents) -> Start:
     return cast(Start, start)
 
 
-def _described_watch(watch: Watch) -> dict[str, Any]:
-    """Return a watch as files have it: its rules are not apart, and one name is another."""
-    described = asdict(watch)
-    return {**described.pop("rules"), "nothing": described.pop("kl_of_one_place"), **described}
-
-
 def _watch(contents: Contents) -> Watch | None:
-    """Take the watch over the present phase from a file, as `_described_watch` made it."""
+    """Take the watch over the present phase from a file."""
     if contents.setting("watch", dict, type(None)) is None:
         return None
     part = contents.part("watch")
     # Rules that never apply are infinite.
-    rules = {field.name: part.number(field.name, finite=False) for field in fields(StoppingRules)}
+    given = part.part("rules")
+    rules = {field.name: given.number(field.name, finite=False) for field in fields(StoppingRules)}
     return Watch(
         StoppingRules(**rules),
-        kl_of_one_place=part.number("nothing", finite=False),
+        kl_of_one_place=part.number("kl_of_one_place", finite=False),
         best_kl=part.number("best_kl", finite=False),
         best_iteration=part.setting("best_iteration", int),
         kls=part.numbers("kls"),
