@@ -75,6 +75,7 @@ def test_unhashable_labels() -> None:
         (np.zeros((0, 2)), "no points"),
         ([["a", "b"]], "array of real numbers"),
         ([[1j, 2j]], "real numbers"),
+        ([[1, 2], [3]], "2 values in row 0 and 1 in row 1"),
         ([[0, 0], [np.nan, 0], [np.inf, 1]], "in 2 of 3 rows, the first is row 1"),
     ],
 )

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from acctsne.runtime.labels import label_array, missing_labels
+from acctsne.runtime.tables import turned_into_numbers
 
 Array = npt.NDArray[Any]
 
@@ -63,11 +64,12 @@ def check_points(Y: Any) -> Array:
     if issparse(Y):
         raise ValueError("Y is a sparse matrix, and a map is dense; give Y.toarray()")
     try:
-        points = np.asarray(Y)
-        if points.dtype.kind == "c":
-            raise ValueError(f"got {points.dtype}")
-        if points.dtype != np.float32:
-            points = points.astype(np.float64, copy=False)
+        with turned_into_numbers(Y, "Y"):
+            points = np.asarray(Y)
+            if points.dtype.kind == "c":
+                raise ValueError(f"got {points.dtype}")
+            if points.dtype != np.float32:
+                points = points.astype(np.float64, copy=False)
     except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"Y must be an array of real numbers: {error}") from None
     if points.ndim != 2 or points.shape[1] not in (2, 3):
