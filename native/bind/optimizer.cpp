@@ -218,9 +218,10 @@ public:
     const Exclusive alone(owner_, Exclusive::Nested::allowed);
     Dict<Size> result;
     for (int method = 0; method < kMethods; ++method) {
-      const Size count = optimizer_->iterations_by(static_cast<Method>(method));
+      const auto used = static_cast<Method>(method);
+      const Size count = optimizer_->iterations_by(used);
       if (count > 0) {
-        result[kMethodTable[method].name] = count;
+        result[entry_of(used).name] = count;
       }
     }
     return result;

@@ -24,7 +24,7 @@ namespace {
 
 void require_service(Method method, int dims) {
   if (method != Method::automatic) {
-    const MethodEntry& entry = kMethodTable[static_cast<int>(method)];
+    const MethodEntry& entry = entry_of(method);
     if (!entry.serves(dims)) {
       throw std::invalid_argument(std::string(entry.name) + " serves up to " +
                                   std::to_string(entry.most_dims) + " dimensions");
@@ -48,8 +48,9 @@ ChosenRepulsion<Real>::ChosenRepulsion(int dims, const RepulsionOptions& options
     : wanted_(options.method) {
   require_service(wanted_, dims);
   for (int method = 0; method < kMethods; ++method) {
-    if (kMethodTable[method].serves(dims)) {
-      methods_[method] = kMethodTable[method].make.of<Real>().repulsion(dims, options);
+    const MethodEntry& entry = entry_of(static_cast<Method>(method));
+    if (entry.serves(dims)) {
+      methods_[method] = entry.make.of<Real>().repulsion(dims, options);
     }
   }
 }
@@ -107,14 +108,14 @@ template <typename Real>
 std::unique_ptr<RepulsiveField<Real>>
 make_field(int dims, const MapView<Real>& map, const RepulsionOptions& options, ThreadTeam& team) {
   require_service(options.method, dims);
-  auto method = static_cast<int>(options.method);
-  if (options.method == Method::automatic) {
-    method = kMethods - 1;
-    while (!kMethodTable[method].serves(dims)) {
-      --method;
-    }
+  if (options.method != Method::automatic) {
+    return entry_of(options.method).make.of<Real>().field(dims, map, options, team);
   }
-  return kMethodTable[method].make.of<Real>().field(dims, map, options, team);
+  auto entry = kMethodTable.rbegin();
+  while (!entry->serves(dims)) {
+    ++entry;
+  }
+  return entry->make.of<Real>().field(dims, map, options, team);
 }
 
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \

@@ -10,6 +10,7 @@
 #include "kernels/variants.hpp"
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -84,6 +85,11 @@ struct MethodEntry {
   bool serves(int dims) const { return most_dims == 0 || dims <= most_dims; }
 };
 extern const std::array<MethodEntry, kMethods> kMethodTable;
+
+// The line of a method; automatic has none.
+inline const MethodEntry& entry_of(Method method) {
+  return kMethodTable[static_cast<std::size_t>(method)];
+}
 
 // The method that the options name, or the cheapest for each map.
 template <typename Real>

@@ -25,13 +25,13 @@ constexpr int kSomeDims[] = {1, 2, 3, 4, 5, 10};
 std::vector<Method> methods_in(int dims) {
   std::vector<Method> methods;
   std::ranges::copy_if(kAllMethods, std::back_inserter(methods), [dims](Method method) {
-    return method == Method::automatic || kMethodTable[static_cast<int>(method)].serves(dims);
+    return method == Method::automatic || entry_of(method).serves(dims);
   });
   return methods;
 }
 
 const char* name_of(Method method) {
-  return method == Method::automatic ? kAutomaticName : kMethodTable[static_cast<int>(method)].name;
+  return method == Method::automatic ? kAutomaticName : entry_of(method).name;
 }
 
 // scikit-learn's in 3-D is the last.

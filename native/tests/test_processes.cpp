@@ -118,12 +118,11 @@ TEST(several_processes_give_the_bits_of_one) {
       const std::vector<Real> initial = make_cloud<Real>(Cloud::clustered, kPoints, dims);
       for (const Method method : {Method::exact, Method::barnes_hut, Method::fft}) {
         // All pairs take long, and share what the others do.
-        if (!kMethodTable[static_cast<int>(method)].serves(dims) ||
-            (method != Method::fft && dims == 1) ||
+        if (!entry_of(method).serves(dims) || (method != Method::fft && dims == 1) ||
             (method == Method::exact && (dims == 3 || kRacesOnly))) {
           continue;
         }
-        const check::Scope scope(kMethodTable[static_cast<int>(method)].name);
+        const check::Scope scope(entry_of(method).name);
         OneProcess one;
         const Outcome<Real> expected = run(P, initial, dims, method, one, 2);
         for (const int count : kProcessCounts) {
