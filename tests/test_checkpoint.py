@@ -103,6 +103,18 @@ def test_what_the_stopping_rules_have_seen_is_kept_too(X: Array, path: Path) -> 
     assert fit_with_checkpoint(tsne, X, Checkpoint(path, 100, True)).n_iter_ == 379
 
 
+def test_that_the_data_are_flat_is_kept_too(path: Path) -> None:
+    # A spiral, whose fit ends elsewhere by the rules of other data.
+    turn = np.linspace(1, 20, 400)
+    plane = np.stack([turn * np.cos(turn), turn * np.sin(turn)], 1)
+    how: dict[str, Any] = {"perplexity": 20, "tol": 0.005, "max_iter": 1000}
+    whole = small(**how).fit(plane)
+    tsne = small(**how)
+    for at, resume in ((120, False), (190, True)):
+        cut_off(tsne, plane, path, every=20, at=at, resume=resume)
+    assert_same_fit(fit_with_checkpoint(tsne, plane, Checkpoint(path, 5000, True)), whole)
+
+
 def test_the_recall_of_the_neighbours_is_kept_too(path: Path) -> None:
     # Noise, in which an approximate search does not find all.
     noise = np.random.default_rng(0).uniform(size=(2000, 150))

@@ -165,9 +165,14 @@ class TestWatch:
     """The stopping rules on KL divergences made up for them."""
 
     def reasons(
-        self, kls: list[float], kl_of_one_place: float = np.inf, **rules: float
+        self,
+        kls: list[float],
+        kl_of_one_place: float = np.inf,
+        *,
+        flat: bool = False,
+        **rules: float,
     ) -> list[str]:
-        watch = Watch(StoppingRules(**rules), kl_of_one_place)
+        watch = Watch(StoppingRules(**rules), kl_of_one_place, flat)
         return [
             watch.reason_to_end(50 * look + 49, kl, gradient_norm=kl) for look, kl in enumerate(kls)
         ]
@@ -196,6 +201,13 @@ class TestWatch:
         hardly = "KL divergence hardly falls"
         kls = [0.14, 0.12, 0.11, 0.1, 0.098, 0.097]
         assert self.reasons(kls, 5.0, tol=0.05) == ["", "", "", "", hardly, hardly]
+
+    def test_tol_where_flat_data_unroll(self) -> None:
+        # 0.003 of 0.097 is less than three times a twentieth of it, not less than half of one.
+        hardly = "KL divergence hardly falls"
+        kls = [0.11, 0.1, 0.098, 0.097, 0.096, 0.0955]
+        assert self.reasons(kls, 5.0, tol=0.05)[2:] == [hardly, hardly, hardly, hardly]
+        assert self.reasons(kls, 5.0, flat=True, tol=0.05)[2:] == ["", "", hardly, hardly]
 
     def test_tol_where_nothing_has_begun(self) -> None:
         # A map that unfolds by and by: what it gained lately is most of what it gained.

@@ -244,10 +244,11 @@ class TSNE(
     tol : float or "auto", default="auto"
         Stop when the KL divergence has changed, over the last 40 iterations, by less than this part
         of all that was gained so far, over a map with all points in one place, and by less than
-        three times this part of what is left. It is looked at every 20 iterations after early
-        exaggeration; every 50, over the last 100, if `schedule="sklearn"`. 0 never stops: a fit
-        runs to `max_iter`, unless `n_iter_without_progress` or `min_grad_norm` is given another
-        value than its default, or `schedule="sklearn"`, where both keep scikit-learn's meaning.
+        three times this part of what is left; by half of it for data of no more dimensions than the
+        map, which unroll slowly. It is looked at every 20 iterations after early exaggeration;
+        every 50, over the last 100, if `schedule="sklearn"`. 0 never stops: a fit runs to
+        `max_iter`, unless `n_iter_without_progress` or `min_grad_norm` is given another value than
+        its default, or `schedule="sklearn"`, where both keep scikit-learn's meaning.
         "auto" is 0.005 if `schedule="fast"`, and 0 if `schedule="sklearn"`.
 
     neighbors : {"auto", "exact", "approximate"}, default="auto"

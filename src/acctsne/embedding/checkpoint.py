@@ -173,6 +173,7 @@ def _watch(contents: Contents) -> Watch | None:
     return Watch(
         StoppingRules(**rules),
         kl_of_one_place=part.number("kl_of_one_place", finite=False),
+        flat=part.setting("flat", bool),
         best_kl=part.number("best_kl", finite=False),
         best_iteration=part.setting("best_iteration", int),
         kls=part.numbers("kls"),

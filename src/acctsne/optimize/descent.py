@@ -34,7 +34,7 @@ class Descent:
         while self.phase < len(schedule):
             phase = schedule[self.phase]
             if not begun:
-                self.watch = Watch(stopping) if stopping else None
+                self.watch = Watch(stopping, flat=self.flat) if stopping else None
                 if phase.reset_momentum:
                     self.optimizer.reset_momentum()
                 if phase.spread:

@@ -19,8 +19,10 @@ LOOKS = 2
 # Maps that show nearly all, as of curves, sheets and small data, have gained many times the KL
 # divergence that is left, and a small part of the one is a large part of the other. So a change
 # counts against at most so many times what is left (benchmarks/descent.py --hostile,
-# docs/tuning.md).
+# docs/tuning.md). A map of flat data, of no more dimensions than the map, may lie still for a while
+# before its next part unrolls: there is farther to go than the last change tells.
 TIMES_LEFT = 3.0
+TIMES_LEFT_OF_FLAT = 0.5
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Watch:
 
     rules: StoppingRules
     kl_of_one_place: float = inf  # from which on gains are counted
+    flat: bool = False  # the data have no more dimensions than the map
     kls: Sequence[float] = field(default_factory=list)  # the last few, the oldest first
     best_kl: float = inf
     best_iteration: int = 0
@@ -78,7 +81,8 @@ class Watch:
         # first and the last look tell: ups count like downs.
         change = sum(abs(later - earlier) for earlier, later in pairwise(self.kls))
         left = self.kls[-1]
-        return change < self.rules.tol * min(self.kl_of_one_place - left, TIMES_LEFT * left)
+        times = TIMES_LEFT_OF_FLAT if self.flat else TIMES_LEFT
+        return change < self.rules.tol * min(self.kl_of_one_place - left, times * left)
 
 
 def log_end(n_iter: int, reason: str) -> None:
