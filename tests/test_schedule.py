@@ -432,6 +432,17 @@ class TestFits:
         tsne.set_params(n_iter_without_progress=300, min_grad_norm=1e9)
         assert tsne.fit(X).n_iter_ < 1499
 
+    @pytest.mark.parametrize(
+        ("patience", "fast"), [(300, inf), (299, 299), (10**6, 10**6), (-1, 0)]
+    )
+    @pytest.mark.parametrize("tol", [0, 0.005])
+    def test_the_default_patience_is_of_scikit_learns_steps_only(
+        self, patience: int, fast: float, tol: float
+    ) -> None:
+        for kind, expected in (("fast", fast), ("sklearn", max(patience, 0))):
+            given = {"schedule": kind, "n_iter_without_progress": patience, "min_grad_norm": 0}
+            assert StoppingRules.of({"tol": tol, **given}).patience == expected
+
     def test_without_tol_scikit_learns_rules_stay_as_they_are(self, P: Affinities) -> None:
         # Steps too short to change a coordinate: no look is any better than the first.
         still: dict[str, Any] = {"schedule": "sklearn", "learning_rate": 1e-20, "min_grad_norm": 0}

@@ -133,7 +133,7 @@ class TSNE(
     n_iter_without_progress : int, default=300
         Stop after so many iterations without a smaller KL divergence, looked at every 20 iterations
         after early exaggeration, every 50 if `schedule="sklearn"`. -1 stops at the first look that
-        finds none smaller. With `tol=0` the default does not stop; see there.
+        finds none smaller. The default stops only if `schedule="sklearn"`; otherwise `tol` does.
 
     min_grad_norm : float, default=1e-7
         Stop when the gradient's norm is not larger, looked at as often as

@@ -42,10 +42,13 @@ class StoppingRules:
             tol = TOL if fast else 0.0
         min_grad_norm = float(parameters["min_grad_norm"])
         patience = float(max(parameters["n_iter_without_progress"], 0))
-        if fast and tol == 0:
-            # Whoever wants all iterations has not asked for the defaults of the other two.
-            min_grad_norm = -inf if min_grad_norm == MIN_GRAD_NORM else min_grad_norm
-            patience = inf if patience == PATIENCE else patience
+        if fast and patience == PATIENCE:
+            # The default. tol tells when a map is done; points that were thrown far may take longer
+            # than scikit-learn's patience to come back.
+            patience = inf
+        if fast and tol == 0 and min_grad_norm == MIN_GRAD_NORM:
+            # Whoever wants all iterations has not asked for a default.
+            min_grad_norm = -inf
         return cls(float(tol), min_grad_norm, patience)
 
 
