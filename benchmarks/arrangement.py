@@ -20,7 +20,7 @@ from tqdm import tqdm
 import datasets
 from acctsne import TSNE, Affinities, init, quality
 from acctsne.affinities.affinities import form_of
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import MAX_STEP, Phase, Ramp, Schedule
@@ -150,7 +150,7 @@ class Sample:
 
     def _optimizer(self, spread: float = 1.0) -> Optimizer:
         start = (spread * self.start).astype(self.start.dtype)
-        return Optimizer(form_of(self.P), start, Engine(), self.threads)
+        return Optimizer(form_of(self.P), start, RepulsionOptions(), self.threads)
 
     def _judged(self, iterations: int, Y: Array) -> Outcome:
         kl = exact_kl(self.P, Y, self.threads)

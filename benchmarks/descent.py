@@ -22,7 +22,7 @@ from tqdm import tqdm
 import datasets
 from acctsne import TSNE, Affinities, init, quality
 from acctsne.affinities.affinities import form_of
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.schedule import Phase, Ramp
@@ -161,7 +161,7 @@ def judge(
     perplexity = min(parameters["perplexity"], (len(X) - 1) / 3)
     P = Affinities.from_data(X, perplexity=perplexity, n_jobs=threads)
     start = init.pca(X) if parameters["init"] == "pca" else init.random(len(X), random_state=0)
-    reference = Optimizer(form_of(P), start, Engine(dof=dof), threads)
+    reference = Optimizer(form_of(P), start, RepulsionOptions(dof=dof), threads)
     Descent(reference).run(reference_schedule(len(X)))
     goal = reference.kl()
     curve: dict[int, float] = {}

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from acctsne import _core
 from acctsne.affinities.forms import Matrix
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.neighbors.euclidean import exact_neighbors
 from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.optimize.descent import Descent
@@ -77,7 +77,7 @@ def make_affinities(
 
 def make_optimizer(P: Matrix, layout: npt.NDArray[Any], method: str, threads: int) -> Optimizer:
     start = np.ascontiguousarray(layout, dtype=P.values.dtype)
-    return Optimizer(P, start, Engine(method), threads)
+    return Optimizer(P, start, RepulsionOptions(method), threads)
 
 
 def run(optimizer: Optimizer, iterations: int) -> None:

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from acctsne import TSNE, Affinities, Embedding, _core
 from acctsne.affinities.affinities import csr_arrays, joint_probabilities
 from acctsne.affinities.similarity import Similarity
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.neighbors.records import Neighbors
 from acctsne.problem import Samples
 from acctsne.stages import BY_ONE_PROCESS
@@ -103,7 +103,7 @@ def optimizer_at(
 ) -> Any:
     """Make an optimiser with these positions, in the precision of Y."""
     kind = _core.Optimizer64 if Y.dtype == np.float64 else _core.Optimizer32
-    options = Engine(method, angle, dof=dof).native(Y.shape[1])
+    options = RepulsionOptions(method, angle, dof=dof).native(Y.shape[1])
     return kind(*csr_arrays(P.astype(Y.dtype)), Y, options)
 
 

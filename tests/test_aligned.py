@@ -101,7 +101,7 @@ def test_tethers_are_the_same_at_any_number_of_threads(dtype: Any) -> None:
     ends = []
     for threads in (1, 2, 3, 8):
         kind = _core.Optimizer64 if dtype == np.float64 else _core.Optimizer32
-        options = TSNE(method="fft")._problem(np.eye(40)).engine.native(2)
+        options = TSNE(method="fft")._problem(np.eye(40)).repulsion.native(2)
         optimizer = kind(indices, probabilities, False, Y, options, threads)
         optimizer.tether(targets, weights)
         optimizer.run(one_step(1.0, 100.0), None, None, threads)

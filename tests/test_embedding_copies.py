@@ -54,7 +54,7 @@ class TestCopies:
         settings = {"method": "barnes_hut", "angle": 0.3, "force_error": 0.05, "dof": 2.0}
         start(P, n_components=3, **settings).optimize(5).save(path)
         loaded = Embedding.load(path)
-        assert asdict(loaded._optimizer.engine) == settings
+        assert asdict(loaded._optimizer.repulsion) == settings
         assert repr(loaded.affinities) == repr(P)
         assert loaded.affinities.similarity == P.similarity
         np.testing.assert_array_equal(loaded.affinities.perplexities, P.perplexities)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from acctsne import TSNE, Affinities, Embedding, _core
 from acctsne.affinities.forms import Conditional, Matrix
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.schedule import Phase, Ramp
 from helpers import optimizer_at
 
@@ -181,7 +181,7 @@ class TestBadArrays:
         with pytest.raises(ValueError, match=said):
             _core.symmetrize(bad, values, False, 1)
         with pytest.raises(ValueError, match=said):
-            _core.Optimizer32(bad, values, False, values, Engine("exact").native(2))
+            _core.Optimizer32(bad, values, False, values, RepulsionOptions("exact").native(2))
 
     def test_sum_that_overflows(self) -> None:
         # Each is finite, and their sum is not.
@@ -189,7 +189,7 @@ class TestBadArrays:
         values = np.full((3, 1), 2e38, dtype=np.float32)
         Y = np.arange(6, dtype=np.float32).reshape(3, 2)
         with pytest.raises(ValueError, match="P is not finite"):
-            _core.Optimizer32(indices, values, False, Y, Engine("exact").native(2))
+            _core.Optimizer32(indices, values, False, Y, RepulsionOptions("exact").native(2))
 
     def test_values_next_to_nothing(self) -> None:
         P = csr_matrix(np.full((3, 3), 1e-44, dtype=np.float32) * (1 - np.eye(3, dtype="f4")))
@@ -235,4 +235,6 @@ class TestBadArrays:
         with pytest.raises(ValueError, match="differ in shape"):
             _core.sort_rows(indices, values[:2].copy(), 3, 1)
         with pytest.raises(ValueError, match="differ in rows"):
-            _core.Optimizer32(indices, values, False, values[:2].copy(), Engine("exact").native(2))
+            _core.Optimizer32(
+                indices, values, False, values[:2].copy(), RepulsionOptions("exact").native(2)
+            )

@@ -15,7 +15,7 @@ from acctsne.affinities.affinities import form_of
 from acctsne.distributed import plan
 from acctsne.distributed.plan import Job
 from acctsne.distributed.processes import BLOCK_ROWS
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.state import split_state
 
@@ -124,7 +124,7 @@ def test_memory_is_that_measured(ranks: int, measured: tuple[int, ...]) -> None:
 def test_the_state_is_that_of_a_checkpoint() -> None:
     X = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
     P = form_of(Affinities.from_data(X, perplexity=5))
-    optimizer = Optimizer(P, X[:, :2].copy(), Engine("fft"), 1)
+    optimizer = Optimizer(P, X[:, :2].copy(), RepulsionOptions("fft"), 1)
     _, arrays = split_state(optimizer.state())
     of_points = {name: array for name, array in arrays.items() if name != "mean"}
     assert sum(array.nbytes for array in of_points.values()) == 200 * plan.STATE

@@ -12,7 +12,7 @@ from sklearn.manifold import _t_sne as sklearn_tsne
 
 from acctsne import TSNE, Affinities, Embedding, init, quality
 from acctsne.affinities.affinities import form_of
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.optimizer import Optimizer, mean_drop
 from acctsne.optimize.schedule import Phase, Ramp, Schedule
 from acctsne.optimize.stopping import StoppingRules, Watch
@@ -309,7 +309,7 @@ class TestFits:
     def test_what_is_not_widened(self, P: Affinities) -> None:
         start = blurred(init.spectral(P))
         wide = 1e6 * start
-        assert Optimizer(form_of(P), start, Engine(), 1).kind_of_start() == "blurred"
+        assert Optimizer(form_of(P), start, RepulsionOptions(), 1).kind_of_start() == "blurred"
         for given, more, how in (
             (start, {"schedule": "sklearn"}, {}),
             (start, {}, {"fixed": [0]}),
@@ -337,7 +337,7 @@ class TestFits:
                 "tangled" if disorder > 0.7 else "blurred" if disorder > 3 * faithful else "clear"
             )
             assert expected == kind
-            assert Optimizer(form_of(P), layout, Engine(), 1).kind_of_start() == kind
+            assert Optimizer(form_of(P), layout, RepulsionOptions(), 1).kind_of_start() == kind
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("dims", [1, 2, 3])
@@ -353,7 +353,7 @@ class TestFits:
             # Faces of a cube, where only half of the neighbours are, are a part of it all.
             assert drop == pytest.approx(mean_drop(own, 30.0), abs=0.1)
             layout = rng.normal(size=(2000, dims)).astype(dtype)
-            optimizer = Optimizer(form_of(P), layout, Engine(), 1)
+            optimizer = Optimizer(form_of(P), layout, RepulsionOptions(), 1)
             assert optimizer._native.mean_drop == pytest.approx(drop, rel=1e-4)
             assert optimizer.is_flat() == flat
         # Equal probabilities tell nothing, nor do few neighbours.
@@ -361,7 +361,7 @@ class TestFits:
             Affinities.from_data(X[:, :dims], kind="uniform", dtype=dtype),
             Affinities.from_data(X[:, :dims], perplexity=5, dtype=dtype),
         ):
-            assert not Optimizer(form_of(unknown), layout, Engine(), 1).is_flat()
+            assert not Optimizer(form_of(unknown), layout, RepulsionOptions(), 1).is_flat()
 
     def test_the_fall_of_log_p(self) -> None:
         """Against sums over a row of neighbours, the k-th of which is where k are expected.

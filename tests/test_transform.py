@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from acctsne import TSNE, Affinities, _core
 from acctsne.embedding.transform import PLACEMENT, weighted_medians
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.neighbors.frame import Frame, find_frame
 
 Array = npt.NDArray[Any]
@@ -50,7 +50,7 @@ def test_map_with_a_hole(X: Array, new: Array, method: str) -> None:
     # Nor does native code take it, whoever calls.
     indices = np.zeros((1, 1), dtype=np.int32)
     one = np.ones((1, 1), dtype=np.float32)
-    options, phase = Engine(method).native(2), PLACEMENT.native(1, 0)
+    options, phase = RepulsionOptions(method).native(2), PLACEMENT.native(1, 0)
     with pytest.raises(ValueError, match="a position that is not finite"):
         _core.Map32(tsne.embedding_, options)
     whole = np.zeros((3, 2), dtype=np.float32)

@@ -15,7 +15,7 @@ from sklearn.metrics import euclidean_distances
 
 from acctsne import TSNE, Affinities, _core, init, nearest_neighbors, quality
 from acctsne.affinities.affinities import form_of
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.neighbors.frame import find_frame
 from acctsne.optimize.optimizer import Observers, Optimizer
 from acctsne.optimize.schedule import Schedule
@@ -290,7 +290,7 @@ def descent() -> None:
     """optimize: KL divergence and gradient over a run of the default schedule."""
     X, _ = load_digits(return_X_y=True)
     P = form_of(Affinities.from_data(X))
-    optimizer = Optimizer(P, init.pca(X), Engine(), available_cores())
+    optimizer = Optimizer(P, init.pca(X), RepulsionOptions(), available_cores())
     divergences: list[tuple[int, float]] = []
     norms: list[tuple[int, float]] = []
 

@@ -28,8 +28,8 @@ from acctsne.embedding.checkpoint import Checkpoint
 from acctsne.embedding.transform import FittedMap, check_map
 from acctsne.estimator_archive import FittedEstimator, read_estimator, write_estimator
 from acctsne.files.archive import incomplete
-from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine
 from acctsne.forces.output_kernel import Dof
+from acctsne.forces.repulsion import REPULSION_CONSTRAINTS, RepulsionOptions
 from acctsne.init.layouts import INITS
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.nearest import readable
@@ -53,7 +53,7 @@ PLAIN_ATTRIBUTES = ("kl_divergence_", "n_iter_", "learning_rate_", "n_features_i
 
 # Which values each parameter may have, in scikit-learn's form.
 PARAMETER_CONSTRAINTS: dict[str, Any] = {
-    **ENGINE_CONSTRAINTS,
+    **REPULSION_CONSTRAINTS,
     "perplexity": [
         StrOptions(set(PERPLEXITY_WORDS)),
         Interval(Real, 0, None, closed="neither"),
@@ -428,7 +428,7 @@ class TSNE(
             logger.info(
                 "%d samples, %s, %s, %d threads, SIMD level %s",
                 problem.n_samples,
-                problem.engine.method,
+                problem.repulsion.method,
                 problem.dtype.name,
                 problem.threads,
                 _core.build_info()["simd_level"],
@@ -591,11 +591,11 @@ class TSNE(
         check_type_read(new, "X", X)
         return check_new_samples(new, self._fit_X, self.metric)
 
-    def _how_searched(self) -> tuple[Any, dict[str, Any] | None, Engine, Frame | None]:
+    def _how_searched(self) -> tuple[Any, dict[str, Any] | None, RepulsionOptions, Frame | None]:
         """Return what a FittedMap has beside data and positions."""
         metric, frame = self._fit_frame or (None, None)
-        engine = Engine.of(self.get_params(deep=False))
-        return self.metric, self.metric_params, engine, frame if metric == self.metric else None
+        repulsion = RepulsionOptions.of(self.get_params(deep=False))
+        return self.metric, self.metric_params, repulsion, frame if metric == self.metric else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file: parameters, data and map.

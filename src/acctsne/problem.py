@@ -15,7 +15,7 @@ from acctsne.affinities.affinities import Affinities, in_precision
 from acctsne.affinities.similarity import Similarity, listed, similarity_for
 from acctsne.compat.scikit_learn import Interval
 from acctsne.embedding.arguments import check_fixed
-from acctsne.forces.engine import Engine, check_method
+from acctsne.forces.repulsion import RepulsionOptions, check_method
 from acctsne.init.layouts import check_initial_layout
 from acctsne.neighbors.given import check_graph, is_precomputed
 from acctsne.neighbors.nearest import readable
@@ -52,7 +52,7 @@ class Problem:
     n_components: int
     dtype: np.dtype[Any]
     init: str | npt.NDArray[Any]
-    engine: Engine
+    repulsion: RepulsionOptions
     schedule: Schedule
     stopping: StoppingRules  # by which the descent ends before its time
     threads: int
@@ -193,7 +193,7 @@ def _problem(
         n_components=n_components,
         dtype=dtype,
         init=init,
-        engine=Engine.of(parameters),
+        repulsion=RepulsionOptions.of(parameters),
         schedule=Schedule.of(parameters),
         stopping=StoppingRules.of(parameters),
         threads=effective_threads(parameters["n_jobs"]),

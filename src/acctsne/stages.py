@@ -32,7 +32,7 @@ class Stages:
             least = min(search.n_neighbors, int(np.ceil(max(samples.similarity.perplexities))) + 1)
             pair = graph_neighbors(samples.X, search.n_neighbors, least)
             return squared(*pair, search.dtype)
-        find = find_all_pairs if problem.engine.method == "exact" else find_neighbors
+        find = find_all_pairs if problem.repulsion.method == "exact" else find_neighbors
         return find(samples.X, search)
 
     def initial_layout(
@@ -52,7 +52,7 @@ class Stages:
 
     def optimizer(self, problem: Problem, P: Affinities, layout: npt.NDArray[Any]) -> Optimizer:
         """Make the optimiser of the layout."""
-        return Optimizer(form_of(P), layout, problem.engine, problem.threads)
+        return Optimizer(form_of(P), layout, problem.repulsion, problem.threads)
 
 
 BY_ONE_PROCESS = Stages()

@@ -23,9 +23,9 @@ from acctsne.distributed.optimizer import SharedOptimizer
 from acctsne.distributed.processes import BLOCK_ROWS, Processes
 from acctsne.distributed.rows import SharedRows
 from acctsne.embedding.checkpoint import Checkpoint, OtherFit, descent_of, fingerprint
-from acctsne.embedding.optimizer_archive import read_engine
+from acctsne.embedding.optimizer_archive import read_repulsion
 from acctsne.files.archive import Contents, incomplete, read_archive, write_archive
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.state import ROW_ARRAYS, OptimizerState, read_state, split_state
 from acctsne.runtime.progress import logger
@@ -154,7 +154,7 @@ class SharedCheckpoint(Checkpoint):
             **self._described(descent),
             "fit": self._fit,
             "n_samples": self._n_samples,
-            "embedding": asdict(optimizer.engine),
+            "embedding": asdict(optimizer.repulsion),
             "state": scalars,
             "equal": self._equal,
             "affinities": self._affinities.listed(),
@@ -251,7 +251,7 @@ class SharedCheckpoint(Checkpoint):
             self._processes.agree(error)
             break
         optimizer = SharedOptimizer(
-            kept.P, kept.state["points"], kept.engine, threads, self._processes
+            kept.P, kept.state["points"], kept.repulsion, threads, self._processes
         )
         optimizer.restore(kept.state)
         self._fit, self._equal, self._affinities = kept.fit, kept.P.equal, kept.affinities
@@ -276,8 +276,8 @@ class SharedCheckpoint(Checkpoint):
             arrays["mean"] = contents.arrays.get("mean", np.empty(0))
             whole = Contents(contents.setting("state", dict), arrays)
             state = read_state(whole, n_samples, P.values.dtype)
-            engine = read_engine(contents, state["points"].shape[1])
-        return _Generation(contents, fit, affinities, P, engine, state)
+            repulsion = read_repulsion(contents, state["points"].shape[1])
+        return _Generation(contents, fit, affinities, P, repulsion, state)
 
     def _read_affinities(self, parts: Parts, fit: str, equal: bool) -> Conditional:
         """Read own rows, whichever files they are in."""
@@ -375,7 +375,7 @@ class _Generation:
     fit: str
     affinities: Parts
     P: Conditional
-    engine: Engine
+    repulsion: RepulsionOptions
     state: OptimizerState
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from acctsne.affinities.forms import Conditional, Matrix
 from acctsne.distributed.processes import Processes
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.optimizer import NOBODY, Callback, Observers, Optimizer
 from acctsne.optimize.schedule import Phase
 from acctsne.optimize.state import OptimizerState
@@ -22,11 +22,11 @@ class SharedOptimizer(Optimizer):
         self,
         own: Conditional | Matrix,
         layout: npt.NDArray[Any],
-        engine: Engine,
+        repulsion: RepulsionOptions,
         threads: int,
         processes: Processes,
     ) -> None:
-        super().__init__(own, layout, engine, threads, processes)
+        super().__init__(own, layout, repulsion, threads, processes)
         self._processes = processes
 
     def restore(self, state: OptimizerState) -> None:

@@ -57,4 +57,6 @@ class SharedStages(Stages):
 
     def optimizer(self, problem: Problem, P: Affinities, layout: npt.NDArray[Any]) -> Optimizer:
         """Make the optimiser of own points."""
-        return SharedOptimizer(form_of(P), layout, problem.engine, problem.threads, self._processes)
+        return SharedOptimizer(
+            form_of(P), layout, problem.repulsion, problem.threads, self._processes
+        )

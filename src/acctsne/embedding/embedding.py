@@ -20,8 +20,8 @@ from acctsne.embedding.arguments import check_callbacks, check_fixed
 from acctsne.embedding.optimizer_archive import read_optimizer, settings_and_arrays
 from acctsne.embedding.transform import check_neighbors_in_map, place_new_points
 from acctsne.files.archive import incomplete, read_archive, write_archive
-from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method
 from acctsne.forces.output_kernel import Dof, output_kernel
+from acctsne.forces.repulsion import REPULSION_CONSTRAINTS, RepulsionOptions, check_method
 from acctsne.init.layouts import layout_from_affinities
 from acctsne.optimize.optimizer import Callback, Observers, Optimizer
 from acctsne.optimize.schedule import (
@@ -127,7 +127,7 @@ class Embedding:
             "force_error": force_error,
             "dof": dof,
         }
-        validate_parameter_constraints(ENGINE_CONSTRAINTS, given, caller_name="Embedding")
+        validate_parameter_constraints(REPULSION_CONSTRAINTS, given, caller_name="Embedding")
         check_parameter_sizes(given)
         check_method(method, n_components)
         threads = effective_threads(n_jobs)
@@ -142,7 +142,9 @@ class Embedding:
         ):
             layout = layout_from_affinities(init, affinities, int(n_components), random, threads)
             self.affinities = affinities
-            self._optimizer = Optimizer(form_of(affinities), layout, Engine.of(given), threads)
+            self._optimizer = Optimizer(
+                form_of(affinities), layout, RepulsionOptions.of(given), threads
+            )
 
     @classmethod
     def _of(cls, affinities: Affinities, optimizer: Optimizer) -> "Embedding":
@@ -193,7 +195,7 @@ class Embedding:
             return self._optimizer.kl()
         positions = self.positions.astype(np.float64)
         arrays = csr_arrays(self.affinities.to_scipy().astype(np.float64))
-        kernel = output_kernel(self._optimizer.engine.dof, positions.shape[1])
+        kernel = output_kernel(self._optimizer.repulsion.dof, positions.shape[1])
         return _core.exact_kl(*arrays, positions, kernel, self._optimizer.threads)
 
     def optimize(
@@ -330,7 +332,7 @@ class Embedding:
         """
         neighbors = check_neighbors_in_map(indices, distances, self.affinities.n_samples)
         return place_new_points(
-            self.positions, *neighbors, self._optimizer.engine, self._optimizer.threads
+            self.positions, *neighbors, self._optimizer.repulsion, self._optimizer.threads
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -379,16 +381,20 @@ class Embedding:
 
     @classmethod
     def _restored(
-        cls, affinities: Affinities, engine: Engine, state: OptimizerState, threads: int
+        cls,
+        affinities: Affinities,
+        repulsion: RepulsionOptions,
+        state: OptimizerState,
+        threads: int,
     ) -> "Embedding":
-        optimizer = Optimizer(form_of(affinities), state["points"], engine, threads)
+        optimizer = Optimizer(form_of(affinities), state["points"], repulsion, threads)
         optimizer.restore(state)
         return cls._of(affinities, optimizer)
 
-    def _parts(self) -> tuple[Affinities, Engine, OptimizerState, int]:
+    def _parts(self) -> tuple[Affinities, RepulsionOptions, OptimizerState, int]:
         """Return what `_restored` takes."""
         optimizer = self._optimizer
-        return self.affinities, optimizer.engine, optimizer.state(), optimizer.threads
+        return self.affinities, optimizer.repulsion, optimizer.state(), optimizer.threads
 
     def copy(self) -> "Embedding":
         """Return an independent embedding in the same state; they share the affinities.

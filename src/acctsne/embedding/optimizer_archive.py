@@ -13,7 +13,7 @@ from acctsne.affinities.affinities import (
 )
 from acctsne.compat.scikit_learn import validate_parameter_constraints
 from acctsne.files.archive import Contents
-from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method
+from acctsne.forces.repulsion import REPULSION_CONSTRAINTS, RepulsionOptions, check_method
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.state import read_state, split_state
 
@@ -24,7 +24,7 @@ def settings_and_arrays(
     """Return what JSON can hold, and the arrays."""
     scalars, state = split_state(optimizer.state())
     arrays, described = arrays_and_settings(affinities)
-    settings = {"embedding": asdict(optimizer.engine), "state": scalars, "affinities": described}
+    settings = {"embedding": asdict(optimizer.repulsion), "state": scalars, "affinities": described}
     return settings, {**state, **arrays}
 
 
@@ -32,19 +32,19 @@ def read_optimizer(contents: Contents, threads: int) -> tuple[Affinities, Optimi
     """Put together what `settings_and_arrays` took apart; ValueError if it is damaged."""
     affinities = read_affinities(contents.part("affinities"), threads)
     state = read_state(contents.part("state"), affinities.n_samples, affinities.dtype)
-    engine = read_engine(contents, state["points"].shape[1])
-    optimizer = Optimizer(form_of(affinities), state["points"], engine, threads)
+    repulsion = read_repulsion(contents, state["points"].shape[1])
+    optimizer = Optimizer(form_of(affinities), state["points"], repulsion, threads)
     optimizer.restore(state)
     return affinities, optimizer
 
 
-def read_engine(contents: Contents, n_components: int) -> Engine:
+def read_repulsion(contents: Contents, n_components: int) -> RepulsionOptions:
     """Take from a file how forces are computed; ValueError if that cannot be."""
     given = contents.part("embedding").settings
-    engine_of = {**given, "n_components": n_components, "n_jobs": None}
-    validate_parameter_constraints(ENGINE_CONSTRAINTS, engine_of, caller_name="Embedding")
+    options = {**given, "n_components": n_components, "n_jobs": None}
+    validate_parameter_constraints(REPULSION_CONSTRAINTS, options, caller_name="Embedding")
     missing = {"method", "angle", "force_error", "dof"} - set(given)
     if missing:
         raise ValueError(f"it has no {sorted(missing)[0]}")
     check_method(given["method"], n_components)
-    return Engine.of(given)
+    return RepulsionOptions.of(given)

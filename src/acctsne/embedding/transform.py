@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from acctsne import _core
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.given import check_indices_and_distances, is_precomputed
 from acctsne.neighbors.nearest import query_neighbors
@@ -44,7 +44,7 @@ class FittedMap:
     positions: npt.NDArray[Any]
     metric: Any
     metric_params: dict[str, Any] | None
-    engine: Engine
+    repulsion: RepulsionOptions
     frame: Frame | None  # of the neighbour search by the same metric; None where it is not known
 
     def place(self, X_new: Any, threads: int, verbose: int) -> npt.NDArray[Any]:
@@ -55,7 +55,12 @@ class FittedMap:
         unknown = np.flatnonzero(known < 0)
         with progress_bar("new points", len(unknown), "pt", verbose) as move_to:
             placed[unknown] = place_new_points(
-                self.positions, indices[unknown], distances[unknown], self.engine, threads, move_to
+                self.positions,
+                indices[unknown],
+                distances[unknown],
+                self.repulsion,
+                threads,
+                move_to,
             )
         return placed
 
@@ -95,7 +100,7 @@ def place_new_points(
     positions: npt.NDArray[Any],
     indices: npt.NDArray[np.int32],
     distances: npt.NDArray[Any],
-    engine: Engine,
+    repulsion: RepulsionOptions,
     threads: int,
     progress: Progress = None,
 ) -> npt.NDArray[Any]:
@@ -108,7 +113,7 @@ def place_new_points(
     perplexity = min(PERPLEXITY, max(1.0, squared.shape[1] / 3))
     weights: npt.NDArray[Any] = _core.search_perplexity(squared, perplexity, threads)[0]
     kind = _core.Map64 if positions.dtype == np.float64 else _core.Map32
-    return kind(positions, engine.native(positions.shape[1])).place(
+    return kind(positions, repulsion.native(positions.shape[1])).place(
         np.ascontiguousarray(indices, dtype=np.int32),
         weights,
         weighted_medians(positions[indices], weights),

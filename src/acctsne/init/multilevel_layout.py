@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix, diags, vstack
 
 from acctsne.affinities.affinities import csr_arrays
 from acctsne.affinities.forms import Matrix
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.init.spectral_layout import spectral_coordinates
 from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Optimizer
@@ -70,7 +70,7 @@ def _embedded(P: csr_matrix, n_components: int, threads: int) -> npt.NDArray[np.
         Optimizer(
             Matrix(*csr_arrays(P.astype(np.float32))),
             np.ascontiguousarray(SAMPLE_STD * start, dtype=np.float32),
-            Engine(),
+            RepulsionOptions(),
             threads,
         )
     )

@@ -28,8 +28,8 @@ from sklearn.utils import check_array, check_random_state
 from acctsne.affinities.affinities import Affinities, form_of
 from acctsne.files.errors import DataError
 from acctsne.files.replacing import replacing
-from acctsne.forces.engine import MOST_DIMENSIONS, Engine
 from acctsne.forces.output_kernel import LARGEST_DOF, LEAST_DOF
+from acctsne.forces.repulsion import MOST_DIMENSIONS, RepulsionOptions
 from acctsne.init.layouts import layout_from_affinities
 from acctsne.optimize.optimizer import Observers, Optimizer
 from acctsne.optimize.schedule import Phase, Ramp
@@ -152,8 +152,8 @@ def run(request: Request, threads: int) -> Result:
     random = check_random_state(settings["seed"] if settings["seed"] >= 0 else None)
     layout = layout_from_affinities(init, P, dimensions, random, threads)
     # More accurate at the same angle than FIt-SNE, which compares half as wide a cell.
-    engine = Engine(_method(settings), angle=settings["theta"], dof=settings["df"])
-    optimizer = Optimizer(form_of(P), layout, engine, threads)
+    repulsion = RepulsionOptions(_method(settings), angle=settings["theta"], dof=settings["df"])
+    optimizer = Optimizer(form_of(P), layout, repulsion, threads)
     costs = np.zeros(iterations)
 
     def keep_cost(iteration: int, kl: float, positions: npt.NDArray[Any]) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from acctsne import _core
 from acctsne.affinities.forms import Conditional, Matrix, field_values
-from acctsne.forces.engine import Engine
+from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.schedule import BLURRED, CHECK_EVERY, TANGLED, Phase, Start
 from acctsne.optimize.state import OptimizerState
 from acctsne.optimize.stopping import Watch
@@ -82,17 +82,17 @@ class Optimizer:
         self,
         P: Conditional | Matrix,
         layout: npt.NDArray[Any],
-        engine: Engine,
+        repulsion: RepulsionOptions,
         threads: int,
         processes: Communicator | None = None,
     ) -> None:
-        self.engine = engine
+        self.repulsion = repulsion
         self.threads = threads
         self._n_samples, self._dims = layout.shape
         kind: Any = _core.Optimizer64 if layout.dtype == np.float64 else _core.Optimizer32
         others = () if processes is None else (processes,)
         self._native: _core.Optimizer32 | _core.Optimizer64 = kind(
-            *field_values(P), layout, engine.native(layout.shape[1]), *others, threads
+            *field_values(P), layout, repulsion.native(layout.shape[1]), *others, threads
         )
 
     @property

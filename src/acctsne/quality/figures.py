@@ -12,8 +12,8 @@ from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabil
 from acctsne.affinities.inputs import check_not_negative
 from acctsne.affinities.similarity import PERPLEXITY_WORDS, Similarity, similarity_for
 from acctsne.compat.scikit_learn import validate_parameter_constraints
-from acctsne.forces.engine import ENGINE_CONSTRAINTS, Engine, check_method
 from acctsne.forces.output_kernel import Dof, check_dof, output_kernel
+from acctsne.forces.repulsion import REPULSION_CONSTRAINTS, RepulsionOptions, check_method
 from acctsne.neighbors.given import is_precomputed
 from acctsne.neighbors.metrics import NATIVE_METRICS
 from acctsne.neighbors.nearest import check_n_neighbors, check_rows, find_neighbors
@@ -213,11 +213,11 @@ def force_error(
     if n_samples < 1:
         raise ValueError(f"n_samples must be at least 1; got {n_samples}")
     given = {"method": method, "angle": angle, "force_error": force_error, "dof": dof}
-    validate_parameter_constraints(ENGINE_CONSTRAINTS, given, caller_name="force_error")
+    validate_parameter_constraints(REPULSION_CONSTRAINTS, given, caller_name="force_error")
     check_method(method, Y.shape[1])
-    engine = Engine.of(given)
-    approximate, _ = _core.repulsion(layout, engine.native(Y.shape[1]), threads)
-    kernel = output_kernel(engine.dof, Y.shape[1])
+    repulsion = RepulsionOptions.of(given)
+    approximate, _ = _core.repulsion(layout, repulsion.native(Y.shape[1]), threads)
+    kernel = output_kernel(repulsion.dof, Y.shape[1])
     n = len(Y)
     rng = seeded(random_state)
     rows = np.sort(rng.choice(n, size=min(n_samples, n), replace=False)).astype(np.int32)

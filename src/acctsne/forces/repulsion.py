@@ -16,7 +16,7 @@ METHODS = tuple(_core.methods())
 MOST_DIMENSIONS = {name: most for name, most in _core.methods().items() if most > 0}
 
 # What an estimator and an Embedding share, in scikit-learn's form.
-ENGINE_CONSTRAINTS: dict[str, Any] = {
+REPULSION_CONSTRAINTS: dict[str, Any] = {
     "n_components": [Interval(Integral, 1, None, closed="left")],
     "method": [StrOptions(set(METHODS))],
     "angle": [Interval(Real, 0, 1, closed="both")],
@@ -27,7 +27,7 @@ ENGINE_CONSTRAINTS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Engine:
+class RepulsionOptions:
     """How repulsive forces are computed, of which similarity of the map's points."""
 
     method: str = "auto"
@@ -36,7 +36,7 @@ class Engine:
     dof: Dof = 1.0
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> "Engine":
+    def of(cls, parameters: Mapping[str, Any]) -> "RepulsionOptions":
         """Take from checked parameters what concerns the forces."""
         dof = parameters["dof"]
         return cls(
