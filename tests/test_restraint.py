@@ -167,6 +167,7 @@ NEEDY: dict[str, tuple[Any, dict[str, Any]]] = {
     "islands of 4": (islands(400, 100), {"perplexity": 1.5}),
     "islands of 2": (graph(300, np.arange(0, 300, 2), np.arange(1, 300, 2)), {"init": "random"}),
     "unequal pairs": (unequal_pairs(300), {"init": "random"}),
+    "unequal pairs, dof 10": (unequal_pairs(300), {"init": "random", "dof": 10.0}),
     "an outlier, perplexity 1.2": (
         np.vstack([noise(300, 5), np.full((1, 5), 1e6)]),
         {"perplexity": 1.2},
@@ -207,7 +208,7 @@ def test_ends_no_higher_than_a_cautious_descent(name: str, data: Array) -> None:
     assert found.kl_divergence_ < 1.2 * bearable + 1e-3
     # And stays there.
     longer = TSNE(random_state=0, **parameters, tol=0, max_iter=1000).fit(X)
-    assert longer.kl_divergence_ < 1.001 * found.kl_divergence_ + 1e-3
+    assert longer.kl_divergence_ < 1.001 * found.kl_divergence_ + 1e-3 + 2e-3 * bearable
     assert np.ptp(longer.embedding_) < min(4000, max(100, 5 * np.ptp(reference.embedding_)))
 
 

@@ -150,6 +150,20 @@ class TestLayout:
             rates = tuple(1200 / factor for factor in phase.exaggeration)
             assert phase.learning_rate == (rates if fast else (50, 50))
 
+    @pytest.mark.parametrize(("dof", "step"), [(0.3, 5), (1, 5), (2, 2.5), (4, 1.5), (1000, 1.5)])
+    def test_steps_are_shorter_where_points_feel_each_other_less_far(
+        self, dof: float, step: float
+    ) -> None:
+        def steps(**parameters: Any) -> set[float]:
+            schedule = Schedule.of({**TSNE().get_params(), "dof": dof, **parameters})
+            return {phase.max_step for phase in schedule.phases(1000)}
+
+        assert steps() == {step}
+        assert steps(max_step=7.0) == {7.0}
+        assert steps(schedule="sklearn") == {inf}
+        # What scikit-learn has: a degree of freedom less than dimensions.
+        assert steps(dof="sklearn", n_components=4) == {5 / 3}
+
     @pytest.mark.parametrize("kind", ["fast", "sklearn"])
     def test_one_value_or_a_pair(self, kind: str) -> None:
         late: dict[str, Any] = {"late_exaggeration": 2.0, "late_exaggeration_start": 500}

@@ -238,7 +238,8 @@ class TSNE(
         start that is widened (see `init`) it is 0.8 during early exaggeration.
 
     max_step : float or "auto", default="auto"
-        Longest step of a point in one iteration. "auto" is 5 if `schedule="fast"`, and none if
+        Longest step of a point in one iteration. "auto" is 5 if `schedule="fast"`, less with more
+        than one degree of freedom, 5 / dof or 1.5, whichever is more; and none if
         `schedule="sklearn"`.
 
     tol : float or "auto", default="auto"

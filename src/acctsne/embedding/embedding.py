@@ -20,7 +20,7 @@ from acctsne.embedding.arguments import check_callbacks, check_fixed
 from acctsne.embedding.optimizer_archive import read_optimizer, settings_and_arrays
 from acctsne.embedding.transform import check_neighbors_in_map, place_new_points
 from acctsne.files.archive import incomplete, read_archive, write_archive
-from acctsne.forces.output_kernel import Dof, output_kernel
+from acctsne.forces.output_kernel import Dof
 from acctsne.forces.repulsion import REPULSION_CONSTRAINTS, RepulsionOptions, check_method
 from acctsne.init.layouts import layout_from_affinities
 from acctsne.optimize.optimizer import Callback, Observers, Optimizer
@@ -28,9 +28,9 @@ from acctsne.optimize.schedule import (
     CHECK_EVERY,
     LOOK_EVERY,
     MAX_ITERATIONS,
-    MAX_STEP,
     Phase,
     Ramp,
+    longest_step,
 )
 from acctsne.optimize.state import OptimizerState
 from acctsne.optimize.stopping import StoppingRules, Watch, log_end
@@ -48,7 +48,7 @@ _OPTIMIZE_CONSTRAINTS: dict[str, Any] = {
     "exaggeration": [Interval(Real, 0, None, closed="neither")],
     "learning_rate": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     "momentum": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
-    "max_step": [Interval(Real, 0, None, closed="neither")],
+    "max_step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
     "callbacks": [callable, list, tuple],
     "callback_every": [Interval(Integral, 1, MAX_ITERATIONS, closed="both")],
     "tol": [Interval(Real, 0, 1, closed="left")],
@@ -195,8 +195,9 @@ class Embedding:
             return self._optimizer.kl()
         positions = self.positions.astype(np.float64)
         arrays = csr_arrays(self.affinities.to_scipy().astype(np.float64))
-        kernel = output_kernel(self._optimizer.repulsion.dof, positions.shape[1])
-        return _core.exact_kl(*arrays, positions, kernel, self._optimizer.threads)
+        return _core.exact_kl(
+            *arrays, positions, self._optimizer.output_kernel, self._optimizer.threads
+        )
 
     def optimize(
         self,
@@ -205,7 +206,7 @@ class Embedding:
         exaggeration: float = 1.0,
         learning_rate: float | Literal["auto"] = "auto",
         momentum: float | Literal["auto"] = "auto",
-        max_step: float = MAX_STEP,
+        max_step: float | Literal["auto"] = "auto",
         fixed: npt.ArrayLike | None = None,
         callbacks: Callback | Sequence[Callback] = (),
         callback_every: int = CHECK_EVERY,
@@ -226,8 +227,8 @@ class Embedding:
         momentum : float or "auto", default="auto"
             Part of the last step that is added to the next. "auto" begins with 0.95 and goes up to
             0.99, over all calls, as long as the KL divergence falls.
-        max_step : float, default=5.0
-            Longest step of a point.
+        max_step : float or "auto", default="auto"
+            Longest step of a point. "auto" as in :class:`acctsne.TSNE`.
         fixed : array-like, default=None
             Points that stay exactly where they are: a mask, or their indices.
         callbacks : callable or list of callables, default=()
@@ -277,6 +278,8 @@ class Embedding:
         held = check_fixed(fixed, self.affinities.n_samples)
         if learning_rate == "auto":
             learning_rate = self.affinities.n_samples / exaggeration
+        if max_step == "auto":
+            max_step = longest_step(self._optimizer.output_kernel.scale)
         phase = Phase(
             name="optimization",
             end=self.n_iter + int(n_iter),

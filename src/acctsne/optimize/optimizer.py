@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from acctsne import _core
 from acctsne.affinities.forms import Conditional, Matrix, field_values
+from acctsne.forces.output_kernel import output_kernel
 from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.schedule import BLURRED, CHECK_EVERY, TANGLED, Phase, Start
 from acctsne.optimize.state import OptimizerState
@@ -99,6 +100,11 @@ class Optimizer:
     def positions(self) -> npt.NDArray[Any]:
         """The present layout: a copy, one row a sample."""
         return self._native.points
+
+    @property
+    def output_kernel(self) -> _core.OutputKernel:
+        """How the similarity of two points of the map falls off."""
+        return output_kernel(self.repulsion.dof, self._dims)
 
     @property
     def n_iter(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from acctsne import _core
 from acctsne.compat.scikit_learn import Interval
+from acctsne.forces.output_kernel import output_kernel
 
 # scikit-learn's floor of the automatic learning rate.
 SKLEARN_SMALLEST_RATE = 50.0
@@ -18,6 +19,10 @@ SKLEARN_SMALLEST_RATE = 50.0
 # Longest step of a point in one iteration, as in openTSNE and FIt-SNE: far above ordinary steps, it
 # only keeps a runaway point from leaving the map.
 MAX_STEP = 5.0
+
+# With more degrees of freedom points feel each other less far: a step of that length throws them to
+# where nothing draws them back. The longest step falls as 1 / scale of the output kernel, to this.
+LEAST_MAX_STEP = 1.5
 
 # Far more than anyone waits for, and sums of such counts fit the native core's integers.
 MAX_ITERATIONS = 2**31 - 1
@@ -110,6 +115,17 @@ class Phase:
         )
 
 
+def longest_step(output_scale: float) -> float:
+    """Return how far a point may go in an iteration, by the scale of the output kernel.
+
+    Examples
+    --------
+    >>> [longest_step(scale) for scale in (0.5, 1.0, 2.0, 10.0)]
+    [5.0, 5.0, 2.5, 1.5]
+    """
+    return max(MAX_STEP / max(output_scale, 1.0), LEAST_MAX_STEP)
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What the descent is asked to be, as users say it (:class:`acctsne.TSNE` explains each).
@@ -130,12 +146,17 @@ class Schedule:
     max_step: float | Literal["auto"] = "auto"
     late_exaggeration: float = 1.0
     late_exaggeration_start: int | None = None
+    output_scale: float = 1.0  # of the output kernel
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> "Schedule":
         """Take from checked parameters of an estimator what concerns the descent."""
-        names = [field.name for field in fields(cls) if field.name != "kind"]
-        return cls(kind=parameters["schedule"], **{name: parameters[name] for name in names})
+        names = {field.name for field in fields(cls)} - {"kind", "output_scale"}
+        return cls(
+            kind=parameters["schedule"],
+            output_scale=output_kernel(parameters["dof"], parameters["n_components"]).scale,
+            **{name: parameters[name] for name in names},
+        )
 
     def phases(self, n_samples: int, start: Start = "clear", *, flat: bool = False) -> list[Phase]:
         """Lay out the phases of a descent of so many samples from a start of some kind.
@@ -183,7 +204,7 @@ class Schedule:
         usual = None if self._fast else 0.5 if early else 0.8
         step = self.max_step
         if step == "auto":
-            step = MAX_STEP if self._fast else inf
+            step = longest_step(self.output_scale) if self._fast else inf
         # With exaggeration it is not the KL divergence that falls.
         may_stop = not early and end == self.max_iter and exaggeration.last == 1.0
         return Phase(
