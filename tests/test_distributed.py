@@ -245,8 +245,11 @@ class TestCommandLine:
     def test_ctrl_c_and_a_killed_process_end_all_and_one_goes_on(self, tmp_path: Path) -> None:
         X = np.random.default_rng(0).normal(size=(5000, 6)).astype(np.float32)
         np.save(tmp_path / "data.npy", X)
-        kept = ["embed", "data.npy", "-o", "map.npy", "--max-iter", "400", "--perplexity", "5"]
-        kept += ["--tol", "0", "--quiet", "--checkpoint", "fit", "--checkpoint-every", "20"]
+        # So many iterations that a fit does not end while the launcher ends it.
+        kept = ["embed", "data.npy", "-o", "map.npy", "--max-iter", "4000", "--perplexity", "5"]
+        kept += ["--tol", "0", "--quiet", "--checkpoint", "fit", "--checkpoint-every"]
+        seldom = [*kept, "1000", "--resume"]
+        kept = [*kept, "20"]
         resume = [*kept, "--resume"]
 
         def cut_off(arguments: list[str], end: Callable[[int], None]) -> str:
@@ -283,7 +286,7 @@ class TestCommandLine:
         assert "signal 9" in said
 
         refused, labelled, spectral, resumed = alone(
-            tmp_path, kept, [*resume, "--labels", "y"], [*resume, "--init", "spectral"], resume
+            tmp_path, kept, [*resume, "--labels", "y"], [*resume, "--init", "spectral"], seldom
         )
         assert refused[0] == spectral[0] == 1
         assert labelled[0] == 2
@@ -293,7 +296,7 @@ class TestCommandLine:
         assert why in spectral[1]
         assert resumed[0] == 0, resumed[1]
         assert not (tmp_path / "fit").exists()  # done with
-        expected = acctsne.TSNE(max_iter=400, perplexity=5, tol=0).fit_transform(X)
+        expected = acctsne.TSNE(max_iter=4000, perplexity=5, tol=0).fit_transform(X)
         assert np.array_equal(np.load(tmp_path / "map.npy"), expected)
 
     def test_a_folder_and_one_process_without_mpi(
