@@ -24,10 +24,11 @@ inline std::vector<Size> begins_by_owner(const Communicator& processes,
   return counts;
 }
 
-// From `width` values of each own point those of each own row.
+// Hands `width` values of each own point to the process that owns its row; returns what comes, in
+// the order of numbers.
 template <typename Real>
-std::vector<Real> to_own_rows(Communicator& processes, const std::vector<PointId>& order,
-                              const Real* of_points, Size width) {
+std::vector<Real> send_to_rows(Communicator& processes, const std::vector<PointId>& order,
+                               const Real* of_points, Size width) {
   const auto count = static_cast<Size>(order.size());
   const Rows own = rows_of(processes, count);
   const Owners owners(processes.size(), count);
@@ -38,9 +39,21 @@ std::vector<Real> to_own_rows(Communicator& processes, const std::vector<PointId
     std::copy_n(of_points + (i - own.begin) * width, width, sent.data() + end);
     end += width;
   }
-  const std::vector<Real> arrived = deliver(processes, sent, ends);
-  std::vector<Real> rows(arrived.size());
-  const Real* next = arrived.data();
+  return deliver(processes, sent, ends);
+}
+
+// From `width` values of each own point those of each own row.
+template <typename Real>
+std::vector<Real> to_own_rows(Communicator& processes, const std::vector<PointId>& order,
+                              const Real* of_points, Size width) {
+  const Rows own = rows_of(processes, static_cast<Size>(order.size()));
+  std::vector<Real> arrived;
+  const Real* next = of_points; // of one process, as they are
+  if (processes.size() > 1) {
+    arrived = send_to_rows(processes, order, of_points, width);
+    next = arrived.data();
+  }
+  std::vector<Real> rows(at((own.end - own.begin) * width));
   for (const PointId row : order) {
     if (own.has(row)) {
       std::copy_n(next, width, rows.data() + (row - own.begin) * width);
@@ -57,9 +70,9 @@ void from_own_rows(Communicator& processes, const std::vector<PointId>& order,
   const auto count = static_cast<Size>(order.size());
   const Rows own = rows_of(processes, count);
   const Owners owners(processes.size(), count);
-  std::vector<Real> sent(of_rows.size());
+  std::vector<Real> values(of_rows.size());
   std::vector<Size> ends;
-  Real* next = sent.data();
+  Real* next = values.data();
   for (int rank = 0; rank < processes.size(); ++rank) {
     const Rows theirs = rows_of(rank, processes.size(), count);
     for (Size i = theirs.begin; i < theirs.end; ++i) {
@@ -68,13 +81,15 @@ void from_own_rows(Communicator& processes, const std::vector<PointId>& order,
         next = std::copy_n(of_rows.data() + (row - own.begin) * width, width, next);
       }
     }
-    ends.push_back(next - sent.data());
+    ends.push_back(next - values.data());
   }
-  const std::vector<Real> arrived = deliver(processes, sent, ends);
+  if (processes.size() > 1) { // one has them in the order of numbers already
+    values = deliver(processes, values, ends);
+  }
   std::vector<Size> begins = begins_by_owner(processes, order, owners, width);
   for (Size i = own.begin; i < own.end; ++i) {
     Size& begin = begins[owners.of(order[at(i)])];
-    std::copy_n(arrived.data() + begin, width, of_points + (i - own.begin) * width);
+    std::copy_n(values.data() + begin, width, of_points + (i - own.begin) * width);
     begin += width;
   }
 }
