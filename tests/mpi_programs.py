@@ -689,11 +689,11 @@ def change(file: Path) -> None:
     file.write_bytes(content)
 
 
-def with_number(file: Path, name: str) -> None:
-    """Give an archive an array without dimensions."""
+def with_array(file: Path, name: str, array: npt.NDArray[Any]) -> None:
+    """Give an archive another array."""
     with np.load(file) as archive:
         arrays = dict(archive)
-    np.savez(file, **{**arrays, name: np.array(0.0)})
+    np.savez(file, **{**arrays, name: array})
 
 
 def damaged_checkpoints() -> None:
@@ -719,7 +719,11 @@ def damaged_checkpoints() -> None:
 
     def points_without_dimensions(where: Path) -> None:
         for state in where.glob(f"state-*-{last}.npz"):
-            with_number(state, "points")
+            with_array(state, f"points_{BLOCK_ROWS}", np.array(0.0))
+
+    def a_row_twice(where: Path) -> None:
+        twice = np.full(len(kept.X) - BLOCK_ROWS, 7, np.int32)
+        with_array(file(where, "state-40", last), f"order_{BLOCK_ROWS}", twice)
 
     def swap_states(where: Path) -> None:
         for iteration in (20, 40):
@@ -740,6 +744,8 @@ def damaged_checkpoints() -> None:
     assert "-0.npz is missing, a part of the checkpoint" in found, found
     found = said(points_without_dimensions)
     assert f"-{last}.npz is not a complete acctsne file: points has shape ()" in found, found
+    found = said(a_row_twice)
+    assert "manifest-2.npz is not a complete acctsne file: the state's order is no" in found, found
     assert "it does not have rows" in said(swap_states)
     assert "is missing" in said(older_states)
     other = kept.X.copy()
@@ -751,10 +757,20 @@ def damaged_checkpoints() -> None:
     copy = kept.copied(COMM, folder)
     if RANK == 0:
         change(file(copy, "state-40", last))
-        with_number(file(copy, "state-20", 0), "allowed")
+        with_array(file(copy, "state-20", 0), "allowed", np.array(0.0))
     COMM.Barrier()
-    with logged() as told:
+    opened: list[str] = []
+    read = getattr(checkpoint, "read_archive")  # noqa: B009
+
+    def noted(path: Path, *what: Any) -> Any:
+        opened.append(path.name)
+        return read(path, *what)
+
+    with logged() as told, changed(checkpoint, "read_archive", noted):
         kept.check_resumed(COMM, copy)
+    # Each reads its own rows, and no others.
+    assert all(name.startswith("manifest-") or name.endswith(f"-{RANK}.npz") for name in opened)
+    assert any(name.startswith("state-") for name in opened)
     warned = COMM.allgather([line for line in told if "generation before" in line])
     assert [len(lines) for lines in warned] == [1, *[0] * last], warned
     # The disk of one process is full when the next one is due.

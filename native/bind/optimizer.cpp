@@ -172,12 +172,13 @@ public:
   StateDict state() const {
     const Exclusive alone(owner_, Exclusive::Nested::allowed);
     OptimizerState<Real> state = optimizer_->state();
+    const std::size_t own = own_rows();
     StateDict result;
-    result["points"] = to_numpy(std::move(state.points), {rows_, dims_});
-    result["updates"] = to_numpy(std::move(state.updates), {rows_, dims_});
-    result["gains"] = to_numpy(std::move(state.gains), {rows_, dims_});
+    result["points"] = to_numpy(std::move(state.points), {own, dims_});
+    result["updates"] = to_numpy(std::move(state.updates), {own, dims_});
+    result["gains"] = to_numpy(std::move(state.gains), {own, dims_});
     result["mean"] = to_numpy(std::move(state.mean), {dims_});
-    result["order"] = to_numpy(std::move(state.order), {rows_});
+    result["order"] = to_numpy(std::move(state.order), {own});
     const std::size_t kept_rows = state.kept.size() / dims_;
     result["kept"] = to_numpy(std::move(state.kept), {kept_rows, dims_});
     result["iterations"] = state.iterations;
@@ -195,7 +196,7 @@ public:
     };
     const auto of_points = [&](const char* name) {
       const auto array = entry<Input2<Real>>(state, name);
-      require(array.shape(0) == rows_ && array.shape(1) == dims_, "the state does not fit");
+      require(array.shape(0) == own_rows() && array.shape(1) == dims_, "the state does not fit");
       return copy(array);
     };
     optimizer_->restore({of_points("points"),
@@ -277,6 +278,13 @@ private:
       throw nb::type_error((std::string(name) + " of the state has another type").c_str());
     }
     return value;
+  }
+
+  // That this process owns.
+  std::size_t own_rows() const {
+    const auto all = static_cast<Size>(rows_);
+    const Rows own = others_ ? rows_of(*others_, all) : Rows{0, all};
+    return static_cast<std::size_t>(own.end - own.begin);
   }
 
   void make(JointRows<Real>& P, const Input2<Real>& initial, const RepulsionOptions& options,

@@ -23,6 +23,7 @@
 #include "forces/halo.hpp"
 #include "forces/repulsive.hpp"
 #include "optimize/check_state.hpp"
+#include "optimize/own_rows.hpp"
 #include "optimize/relabel.hpp"
 #include "optimize/update.hpp"
 #include "tree/morton.hpp"
@@ -119,42 +120,51 @@ public:
   }
 
   OptimizerState<Real> state() override {
-    learn_all_positions();
-    exchange(layout_.updates);
-    exchange(layout_.gains);
+    const Size first = own_.begin * layout_.dims;
+    const auto own_rows = [&](const std::vector<Real>& values) {
+      return to_own_rows(processes_, layout_.order, values.data() + first, layout_.dims);
+    };
     OptimizerState<Real> state;
-    state.points = in_row_order(layout_, layout_.points);
-    state.updates = in_row_order(layout_, layout_.updates);
-    state.gains = in_row_order(layout_, layout_.gains);
+    state.points = own_rows(layout_.points);
+    state.updates = own_rows(layout_.updates);
+    state.gains = own_rows(layout_.gains);
     state.mean = layout_.mean;
-    state.order = layout_.order;
+    state.order.assign(layout_.order.begin() + own_.begin, layout_.order.begin() + own_.end);
     state.iterations = this->iterations();
     state.relabelled_at = relabelled_at_;
     state.friction = friction_.state();
-    const std::span<const Real> kept = repulsion_.kept();
+    const std::span<const Real> kept = repulsion_.kept(); // of all points
     if (!kept.empty()) {
-      state.kept = in_row_order(layout_, {kept.begin(), kept.end()});
+      state.kept = to_own_rows(processes_, layout_.order, kept.data() + first, layout_.dims);
     }
     return state;
   }
 
   void restore(const OptimizerState<Real>& state) override {
-    require_sound(state, layout_.size(), layout_.dims);
+    layout_.order = sound_order(state, layout_.size(), layout_.dims, processes_);
     tethers_ = {};
     layout_.fixed.clear();
-    start_layout(layout_, state.points.data(), layout_.size());
-    known_ = Known::all;
-    layout_.updates = state.updates;
-    layout_.gains = state.gains;
+    const auto take = [&](const std::vector<Real>& rows, std::vector<Real>& values) {
+      Real* own_points = values.data() + own_.begin * layout_.dims;
+      from_own_rows(processes_, layout_.order, rows, own_points, layout_.dims);
+    };
+    take(state.points, layout_.points);
+    take(state.updates, layout_.updates);
+    take(state.gains, layout_.gains);
+    known_ = processes_.size() == 1 ? Known::all : Known::own;
     precondition_layout(layout_, std::span<const Real>(preconditioner_));
-    ThreadTeam alone(1);
-    relabel_layout(layout_, state.order, alone);
-    layout_.mean = state.mean;
-    const auto dims = static_cast<std::size_t>(layout_.dims);
-    std::vector<Real> kept(state.kept.size());
-    for (std::size_t c = 0; c < kept.size(); ++c) {
-      kept[c] = state.kept[static_cast<std::size_t>(state.order[c / dims]) * dims + c % dims];
+    sums_.start(layout_.size(), kSumRows, UpdateSums::size(layout_.dims));
+    measure_points(layout_, own_, sums_);
+    gather_sums();
+    finish_step(layout_, sums_);
+    layout_.mean = state.mean; // as it was summed
+    std::vector<Real> kept;
+    if (any_says(!state.kept.empty())) {
+      kept.resize(layout_.points.size());
+      take(state.kept, kept);
+      exchange(kept);
     }
+    ThreadTeam alone(1);
     repulsion_.keep(kept, alone);
     this->iterations_.store(state.iterations, std::memory_order_relaxed);
     relabelled_at_ = state.relabelled_at;

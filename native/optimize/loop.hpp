@@ -43,15 +43,15 @@ struct SentBytes {
 // Sees the reports that the phase asks for; returning true ends the phase.
 using Observer = std::function<bool(const Report&)>;
 
-// All that a later optimiser needs to go on with the same bits. Arrays of points are in the order
-// of P's rows.
+// All that later optimisers, of however many processes, need to go on with the same bits. Arrays of
+// points are in the order of P's rows, and each process has those of its own rows.
 template <typename Real>
 struct OptimizerState {
   std::vector<Real> points;
   std::vector<Real> updates;
   std::vector<Real> gains;
   std::vector<Real> mean;     // one value an axis, as the last update summed it
-  std::vector<PointId> order; // the present numbering, which decides the order of sums
+  std::vector<PointId> order; // of own numbers the rows; it decides the order of sums
   std::vector<Real> kept;     // positions that the repulsion still depends on, or none
   Size iterations = 0;
   Size relabelled_at = -1; // the iteration that made the numbering
@@ -82,8 +82,8 @@ public:
   // for none; empty spans let all go. A state does not keep tethers.
   virtual void tether(std::span<const Real> targets, std::span<const Real> weights) = 0;
   virtual OptimizerState<Real> state() = 0;
-  // Goes on from a state of an optimiser with the same P and options. Throws std::invalid_argument,
-  // and changes nothing, if it cannot be one.
+  // Goes on from a state of optimisers with the same P and options. Throws std::invalid_argument in
+  // all processes, and changes nothing, if it cannot be one.
   virtual void restore(const OptimizerState<Real>& state) = 0;
   // Forces and Z at the present positions.
   virtual void evaluate(ThreadTeam& team) = 0;

@@ -26,20 +26,25 @@ void start_layout(Layout<Real>& layout, const Real* points, Size count) {
   }
   layout.preconditioner.assign(layout.points.size(), Real(1));
   reset_momentum(layout);
-  RowSums numbers;
-  numbers.start(1, 1, UpdateSums::size(dims));
-  const UpdateSums sums(numbers.of_row(0), dims);
-  for (int axis = 0; axis < dims; ++axis) {
-    sums.lower[axis] = static_cast<double>(points[axis]);
-    sums.upper[axis] = static_cast<double>(points[axis]);
-    for (Size i = 0; i < count; ++i) {
-      const auto value = static_cast<double>(points[i * dims + axis]);
-      sums.position[axis] += value;
-      sums.lower[axis] = std::min(sums.lower[axis], value);
-      sums.upper[axis] = std::max(sums.upper[axis], value);
+  RowSums sums;
+  sums.start(count, count, UpdateSums::size(dims));
+  measure_points(layout, {0, count}, sums);
+  finish_step(layout, sums);
+}
+
+template <typename Real>
+void measure_points(const Layout<Real>& layout, Rows own, RowSums& sums) {
+  const int dims = layout.dims;
+  for (Size i = own.begin; i < own.end; ++i) {
+    const UpdateSums chunk(sums.of_row(i), dims);
+    const bool first = i % sums.grain() == 0;
+    for (int axis = 0; axis < dims; ++axis) {
+      const auto value = static_cast<double>(layout.points[at(i * dims + axis)]);
+      chunk.position[axis] += value;
+      chunk.lower[axis] = first ? value : std::min(chunk.lower[axis], value);
+      chunk.upper[axis] = first ? value : std::max(chunk.upper[axis], value);
     }
   }
-  finish_step(layout, numbers);
 }
 
 template <typename Real>
@@ -205,6 +210,7 @@ UpdateTotals finish_step(Layout<Real>& layout, RowSums& sums) {
 
 #define ACCTSNE_INSTANTIATE(Real)                                                                  \
   template void start_layout(Layout<Real>&, const Real*, Size);                                    \
+  template void measure_points(const Layout<Real>&, Rows, RowSums&);                               \
   template void scale_layout(Layout<Real>&, double);                                               \
   template void relabel_layout(Layout<Real>&, const std::vector<PointId>&, ThreadTeam&);           \
   template std::vector<Real> in_row_order(const Layout<Real>&, const std::vector<Real>&);          \

@@ -44,6 +44,10 @@ struct UpdateTotals {
 template <typename Real>
 void start_layout(Layout<Real>& layout, const Real* points, Size count);
 
+// Sums the positions of own points and finds their bounds, for finish_step() to take.
+template <typename Real>
+void measure_points(const Layout<Real>& layout, Rows own, RowSums& sums);
+
 // Multiplies all positions by a positive factor.
 template <typename Real>
 void scale_layout(Layout<Real>& layout, double factor);

@@ -320,7 +320,10 @@ void check_sent_bytes(const std::vector<float>& initial) {
       optimizer->evaluate(team);
       const SentBytes sent = optimizer->sent();
       const Size uncounted = process.bytes_sent() - total(sent) - before;
-      const std::vector<PointId> order = optimizer->state().order;
+      const Rows own = rows_of(process, kClusteredPoints);
+      std::vector<PointId> order(at(kClusteredPoints));
+      std::ranges::copy(optimizer->state().order, order.begin() + own.begin);
+      gather_rows(process, order.data(), kClusteredPoints, 1);
 
       std::vector<float> points;
       std::vector<std::size_t> owner(at(kClusteredPoints)); // of each row of P
@@ -340,7 +343,6 @@ void check_sent_bytes(const std::vector<float>& initial) {
           }
         }
       }
-      const Rows own = rows_of(process, kClusteredPoints);
       const std::lock_guard lock(mutex);
       CHECK(static_cast<Size>(lent.size()) < (own.end - own.begin) / 10);
       CHECK_EQUAL(sent.halo, static_cast<Size>(lent.size() * kDims * sizeof(float)));

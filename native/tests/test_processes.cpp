@@ -11,6 +11,7 @@
 #include "processes.hpp"
 #include "projection.hpp"
 
+#include <limits>
 #include <mutex>
 #include <random>
 #include <set>
@@ -64,6 +65,13 @@ Outcome<Real> run(const Csr<Real>& P, const std::vector<Real>& initial, int dims
   outcome.state = optimizer->state();
   outcome.z = optimizer->z();
   return outcome;
+}
+
+// Of values of all points, as many of each, those of some.
+template <typename Value>
+std::vector<Value> part(const std::vector<Value>& values, Rows rows) {
+  const Size width = static_cast<Size>(values.size()) / kPoints;
+  return {values.begin() + rows.begin * width, values.begin() + rows.end * width};
 }
 
 } // namespace
@@ -129,12 +137,14 @@ TEST(several_processes_give_the_bits_of_one) {
           std::mutex mutex;
           ThreadProcesses(count).run([&](Communicator& processes) {
             const Outcome<Real> found = run(P, initial, dims, method, processes, 1 + count % 2);
+            const Rows own = rows_of(processes, kPoints);
             const std::lock_guard lock(mutex);
-            CHECK(same_bytes(found.state.points, expected.state.points));
-            CHECK(same_bytes(found.state.updates, expected.state.updates));
-            CHECK(same_bytes(found.state.gains, expected.state.gains));
+            CHECK(same_bytes(found.state.points, part(expected.state.points, own)));
+            CHECK(same_bytes(found.state.updates, part(expected.state.updates, own)));
+            CHECK(same_bytes(found.state.gains, part(expected.state.gains, own)));
+            CHECK(same_bytes(found.state.kept, part(expected.state.kept, own)));
             CHECK(same_bytes(found.state.mean, expected.state.mean));
-            CHECK(found.state.order == expected.state.order);
+            CHECK(found.state.order == part(expected.state.order, own));
             CHECK(same_bytes(found.attractive, expected.attractive));
             CHECK(same_bytes(found.repulsive, expected.repulsive));
             CHECK(same_bytes(found.divergences, expected.divergences));
@@ -143,6 +153,38 @@ TEST(several_processes_give_the_bits_of_one) {
         }
       }
     }
+  });
+}
+
+TEST(a_state_that_is_none_in_one_process_is_refused_in_all) {
+  const Csr<float> P = make_joint<float>(kPoints, 3);
+  const std::vector<float> initial = make_cloud<float>(Cloud::uniform, kPoints, 2);
+  ThreadProcesses(3).run([&](Communicator& processes) {
+    ThreadTeam team(1);
+    MatrixRows<float> rows(P.view(), processes);
+    const auto optimizer = make_optimizer<float>(rows, initial.data(), 2, {}, processes, team);
+    const OptimizerState<float> good = optimizer->state();
+    const bool last = processes.rank() == processes.size() - 1;
+    const auto is_refused = [&](auto&& damage) {
+      OptimizerState<float> state = good;
+      if (last) {
+        damage(state);
+      }
+      try {
+        optimizer->restore(state);
+      } catch (const std::invalid_argument&) {
+        return true;
+      }
+      return false;
+    };
+    CHECK(!is_refused([](auto&) {}));
+    CHECK(is_refused([](auto& state) { state.points.pop_back(); }));
+    CHECK(is_refused([](auto& state) { state.gains[1] = 1e30f; }));
+    CHECK(is_refused([](auto& state) { state.kept = state.points; }));
+    CHECK(is_refused([](auto& state) { state.order[0] = state.order[1]; }));
+    CHECK(is_refused(
+        [](auto& state) { state.friction.work = std::numeric_limits<double>::infinity(); }));
+    CHECK(same_bytes(optimizer->state().points, good.points));
   });
 }
 

@@ -32,7 +32,7 @@ from acctsne.runtime.progress import logger
 
 MANIFEST, AFFINITIES, STATE = "checkpoint manifest", "checkpoint affinities", "checkpoint state"
 
-# Rows of affinities in one array of a file: another number of processes reads those that it needs.
+# Rows in one array of a file: another number of processes reads the arrays that it needs.
 PIECE_ROWS = 2**16
 
 # Generations that are kept.
@@ -132,24 +132,16 @@ class SharedCheckpoint(Checkpoint):
         with self._processes.agreeing():
             if self._processes.rank == 0:
                 _make_folder(self.path)
-        rows = self._processes.own_rows(self._n_samples)
-        arrays = {
-            f"{name}_{rows.start + begin}": array[begin : begin + PIECE_ROWS]
-            for name, array in (("indices", own.indices), ("values", own.values))
-            for begin in range(0, len(array), PIECE_ROWS)
-        }
-        settings = {"piece_rows": PIECE_ROWS}
-        self._affinities = self._written("affinities", AFFINITIES, rows, settings, arrays)
+        arrays = {"indices": own.indices, "values": own.values}
+        self._affinities = self._written("affinities", AFFINITIES, {}, arrays)
 
     def save(self, descent: Descent) -> None:
         """Write another generation, then forget all but the last two."""
         optimizer = descent.optimizer
         scalars, arrays = split_state(optimizer.state())
         mean = arrays.pop("mean")
-        rows = self._processes.own_rows(self._n_samples)
-        mine = {name: array[rows] if array.size else array for name, array in arrays.items()}
         settings = {"iterations": scalars["iterations"]}
-        states = self._written(f"state-{optimizer.n_iter}", STATE, rows, settings, mine)
+        states = self._written(f"state-{optimizer.n_iter}", STATE, settings, arrays)
         described = {
             **self._described(descent),
             "fit": self._fit,
@@ -191,16 +183,26 @@ class SharedCheckpoint(Checkpoint):
         self,
         name: str,
         kind: str,
-        rows: slice,
         settings: dict[str, Any],
         arrays: dict[str, npt.NDArray[Any]],
     ) -> Parts:
-        """Write a file for own rows, and return those of all; every one is then complete."""
+        """Write a file of own rows, and return those of all; every one is then complete."""
         file = f"{name}-{self._fit}-{self._processes.rank}.npz"
+        rows = self._processes.own_rows(self._n_samples)
         mine = (Part(file, rows.start, rows.stop), 0)
         with self._processes.agreeing():
-            settings = {**settings, "fit": self._fit, "rows": [rows.start, rows.stop]}
-            write_archive(self.path / file, kind, settings, arrays)
+            pieces = {
+                f"{array_name}_{rows.start + begin}": array[begin : begin + PIECE_ROWS]
+                for array_name, array in arrays.items()
+                for begin in range(0, len(array), PIECE_ROWS)
+            }
+            settings = {
+                **settings,
+                "fit": self._fit,
+                "rows": [rows.start, rows.stop],
+                "piece_rows": PIECE_ROWS,
+            }
+            write_archive(self.path / file, kind, settings, pieces)
             mine = (mine[0], (self.path / file).stat().st_size)
         everyone = self._processes.allgather(mine)
         with self._processes.agreeing():
@@ -250,10 +252,11 @@ class SharedCheckpoint(Checkpoint):
                 continue
             self._processes.agree(error)
             break
-        optimizer = SharedOptimizer(
-            kept.P, kept.state["points"], kept.repulsion, threads, self._processes
-        )
-        optimizer.restore(kept.state)
+        dims = kept.state["points"].shape[1]
+        nowhere = np.zeros((self._n_samples, dims), dtype=kept.P.values.dtype)
+        optimizer = SharedOptimizer(kept.P, nowhere, kept.repulsion, threads, self._processes)
+        with incomplete(manifest):
+            optimizer.restore(kept.state)
         self._fit, self._equal, self._affinities = kept.fit, kept.P.equal, kept.affinities
         with self._processes.agreeing(), incomplete(manifest):
             return descent_of(kept.contents, optimizer)
@@ -271,11 +274,12 @@ class SharedCheckpoint(Checkpoint):
             states = Parts.of(contents, "states", n_samples)
             iterations = contents.part("state").setting("iterations", int)
         P = self._read_affinities(affinities, fit, equal)
-        arrays = self._read_states(states, fit, iterations)
         with incomplete(manifest):
-            arrays["mean"] = contents.arrays.get("mean", np.empty(0))
-            whole = Contents(contents.setting("state", dict), arrays)
-            state = read_state(whole, n_samples, P.values.dtype)
+            mean = contents.array("mean", P.values.dtype.str[1:], 1)
+        arrays = {"mean": mean, **self._read_states(states, fit, iterations, mean)}
+        with incomplete(manifest):
+            own = Contents(contents.setting("state", dict), arrays)
+            state = read_state(own, len(P.values), P.values.dtype)
             repulsion = read_repulsion(contents, state["points"].shape[1])
         return _Generation(contents, fit, affinities, P, repulsion, state)
 
@@ -284,7 +288,7 @@ class SharedCheckpoint(Checkpoint):
         own = self._processes.own_rows(self._n_samples)
         found: list[npt.NDArray[Any]] = []
         for part in parts.within(own):
-            for piece in self._pieces(part, own, fit, equal):
+            for piece in self._conditionals(part, own, fit, equal):
                 if not found:
                     shape = (own.stop - own.start, piece.indices.shape[1])
                     found = [np.empty(shape, np.int32), np.empty(shape, piece.values.dtype)]
@@ -302,13 +306,45 @@ class SharedCheckpoint(Checkpoint):
         return Conditional(found[0], found[1], equal)
 
     def _form_of(self, part: Part, fit: str, equal: bool) -> tuple[int, np.dtype[Any]]:
-        first = next(self._pieces(part, slice(part.begin, part.begin + 1), fit, equal))
+        first = next(self._conditionals(part, slice(part.begin, part.begin + 1), fit, equal))
         return first.indices.shape[1], first.values.dtype
 
-    def _pieces(self, part: Part, rows: slice, fit: str, equal: bool) -> Iterator[Conditional]:
-        """Read those arrays of a file that have some of the rows, and of them those rows."""
+    def _conditionals(
+        self, part: Part, rows: slice, fit: str, equal: bool
+    ) -> Iterator[Conditional]:
+        """Read those of some rows from a file."""
+        for contents, wanted in self._pieces(part, rows, AFFINITIES, fit, ("indices", "values")):
+            with incomplete(self.path / part.name):
+                piece = Conditional.from_archive(contents, equal, self._n_samples)
+            yield Conditional(piece.indices[wanted], piece.values[wanted], equal)
+
+    def _read_states(
+        self, parts: Parts, fit: str, iterations: int, mean: npt.NDArray[Any]
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Read those of own rows, whichever files they are in."""
+        none = np.empty((0, len(mean)), mean.dtype)
+        found = {name: [none] for name in ROW_ARRAYS} | {"order": [np.empty(0, np.int32)]}
+        own = self._processes.own_rows(self._n_samples)
+        for part in parts.within(own):
+            for contents, wanted in self._pieces(part, own, STATE, fit, ROW_ARRAYS):
+                with incomplete(self.path / part.name):
+                    if contents.setting("iterations", int) != iterations:
+                        raise ValueError(f"it is not of iteration {iterations}")
+                    for name, array in contents.arrays.items():
+                        if array.shape[1:] != found[name][0].shape[1:]:
+                            raise ValueError(f"{name} has shape {array.shape}")
+                        found[name].append(array[wanted])
+        return {name: np.concatenate(arrays) for name, arrays in found.items()}
+
+    def _pieces(
+        self, part: Part, rows: slice, kind: str, fit: str, names: Iterable[str]
+    ) -> Iterator[tuple[Contents, slice]]:
+        """Read those arrays of a file that have some of the rows, and say which of theirs they are.
+
+        The arrays are named as they were when they were whole.
+        """
         file = self.path / part.name
-        size = self._opened(file, AFFINITIES, part, fit, ()).settings.get("piece_rows")
+        size = self._opened(file, kind, part, fit, ()).settings.get("piece_rows")
         with incomplete(file):
             if not isinstance(size, int) or size < 1:
                 raise ValueError(f"piece_rows is {size!r:.50}")
@@ -316,35 +352,17 @@ class SharedCheckpoint(Checkpoint):
             end = min(begin + size, part.end)
             if begin >= rows.stop or end <= rows.start:
                 continue
-            names = {"indices": f"indices_{begin}", "values": f"values_{begin}"}
-            contents = self._opened(file, AFFINITIES, part, fit, names.values())
+            stored = {f"{name}_{begin}": name for name in names}
+            contents = self._opened(file, kind, part, fit, stored)
+            arrays = {stored[name]: array for name, array in contents.arrays.items()}
             with incomplete(file):
-                arrays = {
-                    name: contents.arrays[stored]
-                    for name, stored in names.items()
-                    if stored in contents.arrays
-                }
-                piece = Conditional.from_archive(Contents({}, arrays), equal, self._n_samples)
-                if len(piece.indices) != end - begin:
-                    raise ValueError(f"{len(piece.indices)} rows from row {begin} to {end}")
+                for name, array in arrays.items():
+                    if array.shape[:1] != (end - begin,):
+                        raise ValueError(
+                            f"{name} has shape {array.shape}, for rows {begin} to {end}"
+                        )
             wanted = slice(max(rows.start - begin, 0), rows.stop - begin)
-            yield Conditional(piece.indices[wanted], piece.values[wanted], equal)
-
-    def _read_states(self, parts: Parts, fit: str, iterations: int) -> dict[str, Any]:
-        """Put together the state of all rows."""
-        found: dict[str, list[npt.NDArray[Any]]] = {}
-        for part in parts.files:
-            file = self.path / part.name
-            contents = self._opened(file, STATE, part, fit, ROW_ARRAYS)
-            with incomplete(file):
-                if contents.setting("iterations", int) != iterations:
-                    raise ValueError(f"it is not of iteration {iterations}")
-                for name, array in contents.arrays.items():
-                    if array.shape[:1] not in ((part.end - part.begin,), (0,)):
-                        raise ValueError(f"{name} has shape {array.shape}")
-                    found.setdefault(name, []).append(array)
-        with incomplete(self.path):
-            return {name: np.concatenate(arrays) for name, arrays in found.items()}
+            yield Contents(contents.settings, arrays), wanted
 
     def _opened(
         self, file: Path, kind: str, part: Part, fit: str, arrays: Collection[str]

@@ -30,9 +30,13 @@ class SharedOptimizer(Optimizer):
         self._processes = processes
 
     def restore(self, state: OptimizerState) -> None:
-        """Go on from the state of all rows."""
-        with self._processes.agreeing():
-            super().restore(state)
+        """Go on from the state of own rows."""
+        with self._processes.ending_together():
+            try:
+                super().restore(state)
+            except ValueError as error:  # which the native core refuses on all processes alike
+                self._processes.known_to_all(error)
+                raise
 
     @property
     def timings(self) -> dict[str, float]:

@@ -418,27 +418,31 @@ def charges_bytes(job: Job, number: int) -> float:
 
 
 def checkpoints(job: Job) -> Stage:
-    """Give all processes the state of all points, of which each writes its own."""
+    """Give every process the state of its own rows, which it writes."""
     times = (job.iterations - 1) // job.checkpoint_every if job.checkpoint_every else 0
-    memory = _fitting_memory(job) + job.points * STATE
-    sent = times * job.gathered(job.points, MOVING_STATE)
-    return Stage(f"checkpoints, {times} times", 0, sent, 3 * times, memory)
+    # Of positions, steps and gains the last are there twice, as they were sent and as they came.
+    memory = _fitting_memory(job) + job.most_own * (MOVING_STATE + DIMS * REAL)
+    sent = times * job.own * job.elsewhere * MOVING_STATE
+    return Stage(f"checkpoints, {times} times", 0, sent, 6 * times, memory)
 
 
 def resuming(job: Job) -> Stage:
-    """Read own rows of the affinities and the state of all points, which the core then copies.
+    """Read own rows of the affinities and of the state, which the core then hands to their points.
 
     It takes the place of all stages before the descent, and is not one of a whole fit.
     """
     read = job.most_own * job.neighbors * 2 * REAL
     symmetrised = symmetrisation(job)
-    memory = max(symmetrised.memory, _fitting_memory(job) + read + job.points * STATE)
+    # The core has a copy of the state, what is on its way, and the numbers of all points anew.
+    copied = job.most_own * (STATE + 2 * DIMS * REAL) + job.points * REAL
+    memory = max(symmetrised.memory, _fitting_memory(job) + read + copied)
+    handed_on = job.own * job.elsewhere * MOVING_STATE + job.gathered(job.points, REAL)
     return Stage(
         "going on from one",
         symmetrised.work,
-        symmetrised.sent,
-        symmetrised.rounds,
-        memory + job.points * STATE,
+        symmetrised.sent + handed_on,
+        symmetrised.rounds + 7,
+        memory + job.most_own * STATE,
     )
 
 

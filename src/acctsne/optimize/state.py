@@ -9,14 +9,14 @@ from acctsne.files.archive import Contents
 
 
 class OptimizerState(TypedDict):
-    """What the native optimiser goes on from, with the rows of all samples."""
+    """What the native optimiser goes on from; each of several has the rows that it owns."""
 
     points: npt.NDArray[Any]
     updates: npt.NDArray[Any]  # the last step of each point
     gains: npt.NDArray[Any]
     kept: npt.NDArray[Any]  # positions that repulsion still depends on; empty if none
     mean: npt.NDArray[Any]
-    order: npt.NDArray[np.int32]  # how points are numbered at present
+    order: npt.NDArray[np.int32]  # of own numbers, which rows have them at present
     iterations: int
     relabelled_at: int
     friction: float
@@ -26,7 +26,7 @@ class OptimizerState(TypedDict):
 # What the native optimiser's state has besides arrays.
 SCALARS = ("iterations", "relabelled_at", "friction", "work")
 
-# Its arrays that have a row for each sample, or none at all.
+# Its arrays that have a value or more for each row; "kept" may have none.
 ROW_ARRAYS = ("points", "updates", "gains", "kept", "order")
 
 
@@ -39,13 +39,16 @@ def split_state(state: OptimizerState) -> tuple[dict[str, Any], dict[str, npt.ND
     return numbers, arrays
 
 
-def read_state(contents: Contents, n_samples: int, dtype: np.dtype[Any]) -> OptimizerState:
-    """Check a state from a file against the affinities it belongs to; ValueError if it is wrong."""
+def read_state(contents: Contents, n_rows: int, dtype: np.dtype[Any]) -> OptimizerState:
+    """Check a state from a file against own rows of its affinities; ValueError if it is wrong.
+
+    That its numbers are in range, and its order is one of all rows, the native optimiser checks.
+    """
     kind = dtype.str[1:]
     points = contents.array("points", kind, 2)
     dims = points.shape[1]
-    if len(points) != n_samples or not dims:
-        raise ValueError(f"points has shape {points.shape}, for {n_samples} samples")
+    if len(points) != n_rows or not dims:
+        raise ValueError(f"points has shape {points.shape}, for {n_rows} samples")
     state: dict[str, Any] = {"points": points}
     for name in ("updates", "gains"):
         state[name] = contents.array(name, kind, 2)
@@ -58,8 +61,8 @@ def read_state(contents: Contents, n_samples: int, dtype: np.dtype[Any]) -> Opti
     if state["mean"].shape != (dims,):
         raise ValueError(f"mean has shape {state['mean'].shape}, for {dims} dimensions")
     state["order"] = contents.array("order", "i4", 1)
-    if not np.array_equal(np.sort(state["order"]), np.arange(n_samples)):
-        raise ValueError("order is no permutation of the samples")
+    if len(state["order"]) != n_rows:
+        raise ValueError(f"order has shape {state['order'].shape}, for {n_rows} samples")
     for name, least in (("iterations", 0), ("relabelled_at", -1)):
         state[name] = contents.setting(name, int)
         if not least <= state[name] < 2**62:
