@@ -46,7 +46,7 @@ class Referee:
         self._X = X
         self._rows = rng.choice(len(X), size=min(RECALL_SAMPLE, len(X)), replace=False)
         settings = SearchSettings(k + 1, threads=threads)  # the point itself is the first
-        self._limits = query_neighbors(X, X[self._rows], settings)[1][:, -1:]
+        self._limits = query_neighbors(X, X[self._rows], settings).distances[:, -1:]
 
     def recall(self, indices: Indices) -> float:
         theirs = indices[self._rows]

@@ -56,7 +56,7 @@ def main() -> int:
     labels = dataset.labels[fitted]
     among = nearest_neighbors(tsne.embedding_, NEIGHBORS).indices
     settings = SearchSettings(NEIGHBORS, threads=args.threads)
-    around, _ = query_neighbors(tsne.embedding_, places, settings)
+    around = query_neighbors(tsne.embedding_, places, settings).indices
     print(
         f"{len(X)} fitted in {fit_seconds:.2f} s, {len(new)} placed in {median(seconds):.2f} s; "
         f"label agreement {agreement(among, labels, labels):.3f} of the fitted, "

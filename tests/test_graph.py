@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbor
 
 from acctsne import TSNE, nearest_neighbors
 from acctsne.neighbors.given import squared
+from acctsne.neighbors.records import NearestNeighborsResult
 from helpers import affinities_by, found_arrays, neighbors_by
 
 Array = npt.NDArray[Any]
@@ -150,13 +151,13 @@ def test_squares_of_many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     distances = np.random.default_rng(0).random((23, 9))
     distances[21, 4] = 8  # the largest, in the last block
     indices = np.zeros(distances.shape, dtype=np.int32)
-    found = squared(indices, distances, np.dtype(np.float64))
+    found = squared(NearestNeighborsResult(indices, distances), np.dtype(np.float64))
     assert found.scale == 1 / 8
     np.testing.assert_array_equal(found.squared_distances, (distances / 8) ** 2)
     for wrong in (np.nan, -1.0):
         distances[22, 8] = wrong
         with pytest.raises(ValueError, match="finite and not negative"):
-            squared(indices, distances, np.dtype(np.float64))
+            squared(NearestNeighborsResult(indices, distances), np.dtype(np.float64))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16])

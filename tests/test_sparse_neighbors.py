@@ -58,7 +58,7 @@ def test_short_rows_of_many_features() -> None:
     X = csr_matrix((values.ravel(), columns.ravel(), starts), shape=(n + 5, features))
     X.sum_duplicates()
     X, asked = X[:n], X[n:]
-    indices, distances = query_neighbors(X, asked, SearchSettings(6))
+    indices, distances, *_ = query_neighbors(X, asked, SearchSettings(6))
     squares = asked.power(2).sum(axis=1) + X.power(2).sum(axis=1).T - 2 * (asked @ X.T).toarray()
     order = np.asarray(squares).argsort(axis=1, kind="stable")[:, :6]
     np.testing.assert_array_equal(indices, order)
@@ -69,7 +69,7 @@ def test_short_rows_of_many_features() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_queries(metric: str) -> None:
     X, asked = rows(200), rows(70, seed=1)
-    indices, distances = query_neighbors(X, asked.astype(np.float32), SearchSettings(6, metric))
+    indices, distances, *_ = query_neighbors(X, asked.astype(np.float32), SearchSettings(6, metric))
     dense = asked.astype(np.float32).toarray().astype(np.float64)
     D = pairwise_distances(dense, X.toarray(), metric=metric)
     np.testing.assert_array_equal(indices, D.argsort(axis=1)[:, :6])

@@ -15,9 +15,9 @@ namespace acctsne {
 // The later, the less a method's cost grows with the map. A table that has not a line for each name
 // in Method does not compile.
 const std::array<MethodEntry, kMethods> kMethodTable = std::to_array<MethodEntry>({
-    {"exact", 0, {kExactMakers<float>, kExactMakers<double>}},
-    {"barnes_hut", kCompiledDims, {kTreeMakers<float>, kTreeMakers<double>}},
-    {"fft", 2, {kFftMakers<float>, kFftMakers<double>}},
+    {"exact", 0, kExactMakers},
+    {"barnes_hut", kCompiledDims, kTreeMakers},
+    {"fft", 2, kFftMakers},
 });
 
 namespace {

@@ -80,7 +80,7 @@ struct MethodMakers {
 struct MethodEntry {
   const char* name;
   int most_dims;
-  Both<MethodMakers> make;
+  const Both<MethodMakers>& make;
 
   bool serves(int dims) const { return most_dims == 0 || dims <= most_dims; }
 };

@@ -114,28 +114,24 @@ private:
   AllPairs<Real> pairs_;
 };
 
+template <typename Real>
+constexpr MethodMakers<Real> makers = {
+    .repulsion = [](int dims, const RepulsionOptions& options) -> std::unique_ptr<Repulsion<Real>> {
+      return std::make_unique<ExactRepulsion<Real>>(dims, options.output_kernel.exponent);
+    },
+    .field = [](int dims, const MapView<Real>& map, const RepulsionOptions& options,
+                ThreadTeam& team) -> std::unique_ptr<RepulsiveField<Real>> {
+      return std::make_unique<ExactField<Real>>(dims, map, options.output_kernel.exponent, team);
+    },
+};
+
 } // namespace
 
-template <typename Real>
-std::unique_ptr<Repulsion<Real>> make_exact_repulsion(int dims, const RepulsionOptions& options) {
-  return std::make_unique<ExactRepulsion<Real>>(dims, options.output_kernel.exponent);
-}
+constinit const Both<MethodMakers> kExactMakers = {makers<float>, makers<double>};
 
-template <typename Real>
-std::unique_ptr<RepulsiveField<Real>> make_exact_field(int dims, const MapView<Real>& map,
-                                                       const RepulsionOptions& options,
-                                                       ThreadTeam& team) {
-  return std::make_unique<ExactField<Real>>(dims, map, options.output_kernel.exponent, team);
-}
-
-#define ACCTSNE_INSTANTIATE(Real)                                                                  \
-  template class AllPairs<Real>;                                                                   \
-  template class ExactRepulsion<Real>;                                                             \
-  template std::unique_ptr<Repulsion<Real>> make_exact_repulsion(int, const RepulsionOptions&);    \
-  template std::unique_ptr<RepulsiveField<Real>> make_exact_field(                                 \
-      int, const MapView<Real>&, const RepulsionOptions&, ThreadTeam&);
-ACCTSNE_INSTANTIATE(float)
-ACCTSNE_INSTANTIATE(double)
-#undef ACCTSNE_INSTANTIATE
+template class AllPairs<float>;
+template class AllPairs<double>;
+template class ExactRepulsion<float>;
+template class ExactRepulsion<double>;
 
 } // namespace acctsne

@@ -54,14 +54,6 @@ private:
   std::vector<double> z_of_rows_;
 };
 
-template <typename Real>
-std::unique_ptr<Repulsion<Real>> make_exact_repulsion(int dims, const RepulsionOptions& options);
-template <typename Real>
-std::unique_ptr<RepulsiveField<Real>> make_exact_field(int dims, const MapView<Real>& map,
-                                                       const RepulsionOptions& options,
-                                                       ThreadTeam& team);
-template <typename Real>
-inline constexpr MethodMakers<Real> kExactMakers = {make_exact_repulsion<Real>,
-                                                    make_exact_field<Real>};
+extern const Both<MethodMakers> kExactMakers;
 
 } // namespace acctsne

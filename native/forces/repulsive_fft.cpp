@@ -277,7 +277,7 @@ class GridField final : public RepulsiveField<Real> {
 public:
   GridField(const MapView<Real>& map, const RepulsionOptions& options, ThreadTeam& team)
       : grid_(step_for(options), options.output_kernel.exponent),
-        outside_(make_tree_field<Real>(Dims, map, options, team)) {
+        outside_(kTreeMakers.of<Real>().field(Dims, map, options, team)) {
     Real lower[Dims];
     Real upper[Dims];
     for (int axis = 0; axis < Dims; ++axis) {
@@ -308,33 +308,31 @@ auto with_grid_dims(int dims, Body&& body) {
                    : body(std::integral_constant<int, 2>{});
 }
 
+template <typename Real>
+constexpr MethodMakers<Real> makers = {
+    .repulsion =
+        [](int dims, const RepulsionOptions& options) {
+          return with_grid_dims(dims, [&](auto d) -> std::unique_ptr<Repulsion<Real>> {
+            return std::make_unique<FftRepulsion<Real, d()>>(step_for(options),
+                                                             options.output_kernel.exponent);
+          });
+        },
+    // The grid covers the map and a margin; elsewhere, and where it would be too large, the tree's.
+    .field =
+        [](int dims, const MapView<Real>& map, const RepulsionOptions& options, ThreadTeam& team) {
+          return with_grid_dims(dims, [&](auto d) -> std::unique_ptr<RepulsiveField<Real>> {
+            return std::make_unique<GridField<Real, d()>>(map, options, team);
+          });
+        },
+};
+
 } // namespace
 
-template <typename Real>
-std::unique_ptr<Repulsion<Real>> make_fft_repulsion(int dims, const RepulsionOptions& options) {
-  return with_grid_dims(dims, [&](auto d) -> std::unique_ptr<Repulsion<Real>> {
-    return std::make_unique<FftRepulsion<Real, d()>>(step_for(options),
-                                                     options.output_kernel.exponent);
-  });
-}
+constinit const Both<MethodMakers> kFftMakers = {makers<float>, makers<double>};
 
-template <typename Real>
-std::unique_ptr<RepulsiveField<Real>> make_fft_field(int dims, const MapView<Real>& map,
-                                                     const RepulsionOptions& options,
-                                                     ThreadTeam& team) {
-  return with_grid_dims(dims, [&](auto d) -> std::unique_ptr<RepulsiveField<Real>> {
-    return std::make_unique<GridField<Real, d()>>(map, options, team);
-  });
-}
-
-#define ACCTSNE_INSTANTIATE(Real)                                                                  \
-  template class FftRepulsion<Real, 1>;                                                            \
-  template class FftRepulsion<Real, 2>;                                                            \
-  template std::unique_ptr<Repulsion<Real>> make_fft_repulsion(int, const RepulsionOptions&);      \
-  template std::unique_ptr<RepulsiveField<Real>> make_fft_field(                                   \
-      int, const MapView<Real>&, const RepulsionOptions&, ThreadTeam&);
-ACCTSNE_INSTANTIATE(float)
-ACCTSNE_INSTANTIATE(double)
-#undef ACCTSNE_INSTANTIATE
+template class FftRepulsion<float, 1>;
+template class FftRepulsion<float, 2>;
+template class FftRepulsion<double, 1>;
+template class FftRepulsion<double, 2>;
 
 } // namespace acctsne

@@ -83,14 +83,6 @@ private:
   std::vector<Size> part_ends_;
 };
 
-template <typename Real>
-std::unique_ptr<Repulsion<Real>> make_fft_repulsion(int dims, const RepulsionOptions& options);
-// The grid covers the map and a margin; elsewhere, and where it would be too large, the tree's.
-template <typename Real>
-std::unique_ptr<RepulsiveField<Real>> make_fft_field(int dims, const MapView<Real>& map,
-                                                     const RepulsionOptions& options,
-                                                     ThreadTeam& team);
-template <typename Real>
-inline constexpr MethodMakers<Real> kFftMakers = {make_fft_repulsion<Real>, make_fft_field<Real>};
+extern const Both<MethodMakers> kFftMakers;
 
 } // namespace acctsne

@@ -295,34 +295,29 @@ private:
   Tree<Real, Dims> tree_;
 };
 
+template <typename Real>
+constexpr MethodMakers<Real> makers = {
+    .repulsion =
+        [](int dims, const RepulsionOptions& options) {
+          return with_dims(dims, [&](auto d) -> std::unique_ptr<Repulsion<Real>> {
+            return std::make_unique<TreeRepulsion<Real, d()>>(options.angle,
+                                                              options.output_kernel.exponent);
+          });
+        },
+    .field =
+        [](int dims, const MapView<Real>& map, const RepulsionOptions& options, ThreadTeam& team) {
+          return with_dims(dims, [&](auto d) -> std::unique_ptr<RepulsiveField<Real>> {
+            return std::make_unique<TreeField<Real, d()>>(map, options, team);
+          });
+        },
+};
+
 } // namespace
 
-template <typename Real>
-std::unique_ptr<Repulsion<Real>> make_tree_repulsion(int dims, const RepulsionOptions& options) {
-  return with_dims(dims, [&](auto d) -> std::unique_ptr<Repulsion<Real>> {
-    return std::make_unique<TreeRepulsion<Real, d()>>(options.angle,
-                                                      options.output_kernel.exponent);
-  });
-}
+constinit const Both<MethodMakers> kTreeMakers = {makers<float>, makers<double>};
 
-template <typename Real>
-std::unique_ptr<RepulsiveField<Real>> make_tree_field(int dims, const MapView<Real>& map,
-                                                      const RepulsionOptions& options,
-                                                      ThreadTeam& team) {
-  return with_dims(dims, [&](auto d) -> std::unique_ptr<RepulsiveField<Real>> {
-    return std::make_unique<TreeField<Real, d()>>(map, options, team);
-  });
-}
-
-#define ACCTSNE_INSTANTIATE(Real)                                                                  \
-  template class TreeRepulsion<Real, 1>;                                                           \
-  template class TreeRepulsion<Real, 2>;                                                           \
-  template class TreeRepulsion<Real, 3>;                                                           \
-  template std::unique_ptr<Repulsion<Real>> make_tree_repulsion(int, const RepulsionOptions&);     \
-  template std::unique_ptr<RepulsiveField<Real>> make_tree_field(                                  \
-      int, const MapView<Real>&, const RepulsionOptions&, ThreadTeam&);
-ACCTSNE_INSTANTIATE(float)
-ACCTSNE_INSTANTIATE(double)
+#define ACCTSNE_INSTANTIATE(Real, Dims) template class TreeRepulsion<Real, Dims>;
+ACCTSNE_FOR_REALS_AND_DIMS(ACCTSNE_INSTANTIATE)
 #undef ACCTSNE_INSTANTIATE
 
 } // namespace acctsne

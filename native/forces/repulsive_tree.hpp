@@ -57,14 +57,6 @@ private:
   std::vector<Size> moved_;       // points of each chunk that moved too far
 };
 
-template <typename Real>
-std::unique_ptr<Repulsion<Real>> make_tree_repulsion(int dims, const RepulsionOptions& options);
-template <typename Real>
-std::unique_ptr<RepulsiveField<Real>> make_tree_field(int dims, const MapView<Real>& map,
-                                                      const RepulsionOptions& options,
-                                                      ThreadTeam& team);
-template <typename Real>
-inline constexpr MethodMakers<Real> kTreeMakers = {make_tree_repulsion<Real>,
-                                                   make_tree_field<Real>};
+extern const Both<MethodMakers> kTreeMakers;
 
 } // namespace acctsne

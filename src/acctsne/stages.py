@@ -30,8 +30,7 @@ class Stages:
         if samples.precomputed:
             # A Gaussian over no more neighbours than the perplexity could only be flat.
             least = min(search.n_neighbors, int(np.ceil(max(samples.similarity.perplexities))) + 1)
-            pair = graph_neighbors(samples.X, search.n_neighbors, least)
-            return squared(*pair, search.dtype)
+            return squared(graph_neighbors(samples.X, search.n_neighbors, least), search.dtype)
         find = find_all_pairs if problem.repulsion.method == "exact" else find_neighbors
         return find(samples.X, search)
 

@@ -47,16 +47,16 @@ def check_metric(metric: Any, neighbors: str) -> None:
 
 def check_neighbors(indices: Any, distances: Any, dtype: np.dtype[Any]) -> Neighbors:
     """Check neighbours that the user gives, each sample itself not among them."""
-    given, far = check_indices_and_distances(indices, distances)
-    n_samples = len(given)
+    found = check_indices_and_distances(indices, distances)
+    n_samples = len(found.indices)
     check_n_samples(n_samples, "indices")
-    itself = (given == np.arange(n_samples)[:, None]).any(axis=1)
+    itself = (found.indices == np.arange(n_samples)[:, None]).any(axis=1)
     if itself.any():
         raise ValueError(
             f"row {itself.argmax()} of indices names the sample itself; leave it out of both "
             "arrays, with [:, 1:] if it comes first everywhere"
         )
-    return squared(given, far, dtype)
+    return squared(found, dtype)
 
 
 def neighbors_in_distances(
@@ -81,7 +81,7 @@ def neighbors_in_distances(
     if not issparse(D):
         check_not_negative(D, "D")
     k = wanted_neighbors(n_neighbors, usual, D.shape[0])
-    return squared(*graph_neighbors(D, k, least=1 if n_neighbors is None else k), dtype)
+    return squared(graph_neighbors(D, k, least=1 if n_neighbors is None else k), dtype)
 
 
 def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:

@@ -19,7 +19,7 @@ from acctsne.neighbors.euclidean import chosen_mode, has_components, sample_rows
 from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, frame_of_sample, sampled_rows
 from acctsne.neighbors.given import squared
 from acctsne.neighbors.libraries import BAD_METRIC
-from acctsne.neighbors.metrics import EuclideanForm, distances_from, euclidean_form, native_metric
+from acctsne.neighbors.metrics import EuclideanForm, by_metric, euclidean_form, native_metric
 from acctsne.neighbors.nearest import log_recall
 from acctsne.neighbors.records import Neighbors, SearchSettings
 from acctsne.runtime.progress import Progress, progress_bar
@@ -38,11 +38,11 @@ def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Proces
     log_recall(found.mode, found.recall)
     if metric == "euclidean":
         return found
-    distances = distances_from(found, form, among_themselves=True, first_row=first)
-    largest = max(processes.allgather(float(distances.max(initial=0.0))))
+    result = by_metric(found, form, among_themselves=True, first_row=first)
+    largest = max(processes.allgather(float(result.distances.max(initial=0.0))))
     with processes.agreeing():
-        of_metric = squared(found.indices, distances, settings.dtype, BAD_METRIC, largest)
-    return replace(of_metric, mode=found.mode, recall=found.recall, among=rows.n_samples)
+        squares = squared(result, settings.dtype, BAD_METRIC, largest)
+    return replace(squares, among=rows.n_samples)
 
 
 def _search(

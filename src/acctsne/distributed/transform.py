@@ -4,7 +4,7 @@ Every process looks for the neighbours of all new rows among its own rows of the
 finds go to the process that was given the new row, which keeps the nearest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from acctsne.distributed.processes import Processes
 from acctsne.embedding.transform import NEAR, FittedMap, check_unchanged
 from acctsne.neighbors.euclidean import exact_query
 from acctsne.neighbors.frame import Frame
-from acctsne.neighbors.metrics import EuclideanForm, distances_from, euclidean_form, native_metric
-from acctsne.neighbors.records import Neighbors, SearchSettings
+from acctsne.neighbors.metrics import EuclideanForm, by_metric, euclidean_form, native_metric
+from acctsne.neighbors.records import NearestNeighborsResult, Neighbors, SearchSettings
 from acctsne.runtime.rows import computed_dtype
 
 # New rows of all processes that are searched for at a time.
@@ -45,7 +45,7 @@ class SharedMap(FittedMap):
 
     def _search(
         self, X_new: Any, threads: int, verbose: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    ) -> tuple[NearestNeighborsResult, npt.NDArray[np.int64]]:
         """Find the nearest samples of the map, and which one a new row equals."""
         metric = native_metric(self.metric, self.metric_params)
         assert metric is not None
@@ -66,12 +66,12 @@ class SharedMap(FittedMap):
             rows = slice(begin, min(begin + each, len(X_new)))
             found[rows] = self._nearest(X_new[rows], OwnSearch(reference, settings, frame))
         squared = found["squared"].astype(settings.dtype)
-        nearest = Neighbors(np.ascontiguousarray(found["index"]), squared, scale=frame.scale)
-        distances = distances_from(nearest, asked, among_themselves=False)
-        equal = found["equal"] & (distances <= NEAR * distances[:, -1:])
+        squares = Neighbors(np.ascontiguousarray(found["index"]), squared, scale=frame.scale)
+        nearest = by_metric(squares, asked, among_themselves=False)
+        equal = found["equal"] & (nearest.distances <= NEAR * nearest.distances[:, -1:])
         first = np.where(equal, nearest.indices, NO_INDEX).min(axis=1, initial=NO_INDEX)
         known = np.where(first < NO_INDEX, first, -1).astype(np.int64)
-        return nearest.indices, distances, known
+        return nearest, known
 
     def _nearest(self, mine: npt.NDArray[Any], search: OwnSearch) -> npt.NDArray[Any]:
         """Find the nearest of some new rows of each process; returns those of this one's."""
@@ -100,7 +100,8 @@ class SharedMap(FittedMap):
         own = self.X.own
         if not len(own) or not len(rows):
             return candidates
-        indices, squared = self._queried(rows, search)
+        nearest = self._queried(rows, search)
+        indices, squared = nearest.indices, nearest.squared_distances
         k = indices.shape[1]
         # Wider than what counts as near in any metric, and against neighbours that are no nearer
         # than those of all rows.
@@ -114,9 +115,7 @@ class SharedMap(FittedMap):
         candidates["index"][:, :k] = indices + self.processes.own_rows(self.X.n_samples).start
         return candidates
 
-    def _queried(
-        self, rows: npt.NDArray[Any], search: OwnSearch
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    def _queried(self, rows: npt.NDArray[Any], search: OwnSearch) -> Neighbors:
         """Find the nearest of own rows, all of them if they are few."""
         settings = search.settings
         data = search.reference.data
@@ -130,8 +129,9 @@ class SharedMap(FittedMap):
         here = SearchSettings(k, dtype=settings.dtype, threads=settings.threads)
         found = exact_query(data, queries, here, None, search.frame)
         if not few:
-            return found.indices, found.squared_distances
+            return found
         count = len(search.reference.data)
         squared = np.empty((len(rows), count), dtype=found.squared_distances.dtype)
         np.put_along_axis(squared, found.indices % count, found.squared_distances, axis=1)
-        return np.tile(np.arange(count, dtype=np.int32), (len(rows), 1)), squared
+        every = np.tile(np.arange(count, dtype=np.int32), (len(rows), 1))
+        return replace(found, indices=every, squared_distances=squared)

@@ -335,7 +335,7 @@ class Embedding:
         """
         neighbors = check_neighbors_in_map(indices, distances, self.affinities.n_samples)
         return place_new_points(
-            self.positions, *neighbors, self._optimizer.repulsion, self._optimizer.threads
+            self.positions, neighbors, self._optimizer.repulsion, self._optimizer.threads
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.given import check_indices_and_distances, is_precomputed
 from acctsne.neighbors.nearest import query_neighbors
-from acctsne.neighbors.records import SearchSettings
+from acctsne.neighbors.records import NearestNeighborsResult, SearchSettings
 from acctsne.optimize.schedule import Phase, Ramp
 from acctsne.runtime.progress import Progress, progress_bar
 from acctsne.runtime.rows import check_finite
@@ -49,15 +49,14 @@ class FittedMap:
 
     def place(self, X_new: Any, threads: int, verbose: int) -> npt.NDArray[Any]:
         """Place checked samples."""
-        indices, distances, known = self._search(X_new, threads, verbose)
-        placed = np.empty((len(indices), self.positions.shape[1]), self.positions.dtype)
+        found, known = self._search(X_new, threads, verbose)
+        placed = np.empty((len(known), self.positions.shape[1]), self.positions.dtype)
         placed[known >= 0] = self.positions[known[known >= 0]]
         unknown = np.flatnonzero(known < 0)
         with progress_bar("new points", len(unknown), "pt", verbose) as move_to:
             placed[unknown] = place_new_points(
                 self.positions,
-                indices[unknown],
-                distances[unknown],
+                NearestNeighborsResult(found.indices[unknown], found.distances[unknown]),
                 self.repulsion,
                 threads,
                 move_to,
@@ -66,22 +65,21 @@ class FittedMap:
 
     def _search(
         self, X_new: Any, threads: int, verbose: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    ) -> tuple[NearestNeighborsResult, npt.NDArray[np.int64]]:
         """Find the nearest samples of the map, and which one a new row equals."""
-        indices, distances = self._neighbors(X_new, threads, verbose)
-        return indices, distances, known_rows(self.X, X_new, indices, distances, self.metric)
+        found = self._neighbors(X_new, threads, verbose)
+        return found, known_rows(self.X, X_new, found, self.metric)
 
     def _n_neighbors(self) -> int:
         return min(N_NEIGHBORS, len(self.positions))
 
-    def _neighbors(
-        self, X_new: Any, threads: int, verbose: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    def _neighbors(self, X_new: Any, threads: int, verbose: int) -> NearestNeighborsResult:
         """Find the nearest samples of the map; X_new are distances if precomputed."""
         n_neighbors = self._n_neighbors()
         if is_precomputed(self.metric):
             order = np.argsort(X_new, axis=1, kind="stable")[:, :n_neighbors]
-            return order.astype(np.int32), np.take_along_axis(X_new, order, axis=1)
+            nearest = np.take_along_axis(X_new, order, axis=1)
+            return NearestNeighborsResult(order.astype(np.int32), nearest)
         settings = SearchSettings(
             n_neighbors,
             self.metric,
@@ -98,13 +96,13 @@ class FittedMap:
 
 def place_new_points(
     positions: npt.NDArray[Any],
-    indices: npt.NDArray[np.int32],
-    distances: npt.NDArray[Any],
+    found: NearestNeighborsResult,
     repulsion: RepulsionOptions,
     threads: int,
     progress: Progress = None,
 ) -> npt.NDArray[Any]:
     """Place points, given their nearest neighbours in the map, without moving the map."""
+    indices, distances = found.indices, found.distances
     # Each row in units of its own: squares can then neither overflow nor all vanish.
     farthest = distances[:, -1:].astype(np.float64)
     scaled = np.divide(distances, farthest, where=farthest > 0, out=np.zeros(distances.shape))
@@ -172,23 +170,21 @@ def weighted_medians(values: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt
     return medians
 
 
-def check_neighbors_in_map(
-    indices: Any, distances: Any, n_samples: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+def check_neighbors_in_map(indices: Any, distances: Any, n_samples: int) -> NearestNeighborsResult:
     """Check neighbours that the user gives, and put the nearest first."""
-    given, far = check_indices_and_distances(indices, distances, n_samples)
-    order = np.argsort(far, axis=1, kind="stable")
-    return np.take_along_axis(given, order, axis=1), np.take_along_axis(far, order, axis=1)
+    given = check_indices_and_distances(indices, distances, n_samples)
+    order = np.argsort(given.distances, axis=1, kind="stable")
+    return NearestNeighborsResult(
+        np.take_along_axis(given.indices, order, axis=1),
+        np.take_along_axis(given.distances, order, axis=1),
+    )
 
 
 def known_rows(
-    X_fit: Any,
-    X_new: Any,
-    indices: npt.NDArray[np.int32],
-    distances: npt.NDArray[Any],
-    metric: Any,
+    X_fit: Any, X_new: Any, found: NearestNeighborsResult, metric: Any
 ) -> npt.NDArray[np.int64]:
     """Find which new rows were there when the map was made: the first equal row, or -1."""
+    indices, distances = found.indices, found.distances
     if is_precomputed(metric):
         return np.where(distances[:, 0] == 0, indices[:, 0].astype(np.int64), -1)
     known = np.full(X_new.shape[0], -1, dtype=np.int64)

@@ -194,7 +194,7 @@ def _format_of(path: Path, wanted: Wanted) -> "Format":
     if wanted.key is not None and "key" not in form.offers:
         keyed = _suffixes(lambda form: "key" in form.offers)
         raise DataError(f"{path}: only {keyed} files have arrays to choose by key")
-    if (wanted.columns is not None or wanted.drop) and "columns" not in form.offers:
+    if (wanted.columns is not None or wanted.drop) and form.read_columns is None:
         raise DataError(f"{path}: only tables have columns to choose")
     if wanted.labels is not None and "labels" not in form.offers:
         raise DataError(f"{path}: holds no labels; give them in a file of their own")
@@ -285,12 +285,11 @@ def read_columns(path: PathLike, n_samples: int) -> dict[str, Array]:
     """
     path = Path(path)
     _check_file(path)
-    suffix = known_suffix(path)
-    if "columns" not in FORMATS[suffix].offers:
-        tables = _suffixes(lambda form: "columns" in form.offers)
+    read_table = FORMATS[known_suffix(path)].read_columns
+    if read_table is None:
+        tables = _suffixes(lambda form: form.read_columns is not None)
         raise DataError(f"{path}: no table of named columns; give one of {tables}")
-    read = delimited_columns if FORMATS[suffix] is _DELIMITED else arrow_columns
-    columns = read(path)
+    columns = read_table(path)
     rows = len(next(iter(columns.values()), ()))
     if rows != n_samples:
         raise DataError(f"{path}: {rows} rows for {n_samples} points")
@@ -359,14 +358,13 @@ def write(
     2,4,b
     """
     path = Path(path)
-    suffix = check_output(path, neighbors=neighbors is not None)
+    form = FORMATS[check_output(path, neighbors=neighbors is not None)]
     written = check_written(path, Y, labels, source, neighbors)
-    if written.labels is not None and FORMATS[suffix] is _DELIMITED:
-        check_cells(path, written.labels)
-    writer = FORMATS[suffix].write
-    assert writer is not None  # check_output has seen to it
+    if written.labels is not None and form.check_labels is not None:
+        form.check_labels(path, written.labels)
+    assert form.write is not None  # check_output has seen to it
     with replacing(path) as beside:
-        writer(beside, written)
+        form.write(beside, written)
 
 
 def known_suffix(path: Path) -> str:
@@ -415,17 +413,32 @@ class Format:
 
     read: Callable[[Path, Wanted], Data]
     write: Callable[[Path, Written], None] | None
-    offers: tuple[str, ...] = ()  # what can be chosen from: "key", "labels", "columns"
+    offers: tuple[str, ...] = ()  # what can be chosen from: "key", "labels"
     needs: tuple[str, str] | None = None  # a module and the extra that brings it
     keeps_neighbors: bool = False
     open_rows: Callable[[Path, Wanted], StoredRows] | None = None  # where a part can be read
+    read_columns: Callable[[Path], dict[str, Array]] | None = None  # of tables
+    check_labels: Callable[[Path, Array], None] | None = None  # where not all can be written
     is_folder: bool = False
     may_be_gzipped: bool = False  # with .gz after the suffix
 
 
-_TABLE = ("labels", "columns")
-_DELIMITED = Format(read_delimited, write_delimited_file, _TABLE, may_be_gzipped=True)
-_ARROW = Format(read_arrow, write_arrow, _TABLE, ("pyarrow", "parquet"), keeps_neighbors=True)
+_DELIMITED = Format(
+    read_delimited,
+    write_delimited_file,
+    ("labels",),
+    read_columns=delimited_columns,
+    check_labels=check_cells,
+    may_be_gzipped=True,
+)
+_ARROW = Format(
+    read_arrow,
+    write_arrow,
+    ("labels",),
+    ("pyarrow", "parquet"),
+    keeps_neighbors=True,
+    read_columns=arrow_columns,
+)
 FORMATS: dict[str, Format] = {
     ".npy": Format(read_npy, write_npy, open_rows=open_npy),
     ".npz": Format(read_npz, write_npz, ("key", "labels")),

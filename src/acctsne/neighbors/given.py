@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix, issparse
 
 from acctsne.files.backed import in_reach
-from acctsne.neighbors.records import Neighbors
+from acctsne.neighbors.records import NearestNeighborsResult, Neighbors
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.rows import computed_dtype
 
@@ -59,7 +59,7 @@ def _refuse(graph: csr_matrix, wrong: npt.NDArray[np.bool_], what: str) -> None:
 def _from_pair(pair: tuple[Any, ...]) -> csr_matrix:
     if len(pair) != 2:
         raise ValueError(f"neighbours are given as (indices, distances); got {len(pair)} arrays")
-    indices, distances = check_indices_and_distances(*pair)
+    indices, distances, *_ = check_indices_and_distances(*pair)
     n, k = indices.shape
     offsets = np.arange(0, n * k + 1, k)
     return csr_matrix((distances.ravel(), indices.ravel(), offsets), shape=(n, n))
@@ -67,7 +67,7 @@ def _from_pair(pair: tuple[Any, ...]) -> csr_matrix:
 
 def check_indices_and_distances(
     indices: Any, distances: Any, n_samples: int | None = None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+) -> NearestNeighborsResult:
     """Check neighbours and their distances as two arrays, a row for each point; returns copies.
 
     Neighbours are rows of so many samples; without a number, of the points themselves.
@@ -97,7 +97,7 @@ def check_indices_and_distances(
     _refuse_negative(distances)
     ordered = np.sort(indices, axis=1)
     _refuse_in_table(ordered[:, 1:] == ordered[:, :-1], lambda at: f"neighbour {ordered[at]} twice")
-    return indices.astype(np.int32), distances.copy()
+    return NearestNeighborsResult(indices.astype(np.int32), distances.copy())
 
 
 def _refuse_negative(distances: npt.NDArray[Any], first_row: int = 0) -> None:
@@ -118,7 +118,7 @@ def _refuse_in_table(
 
 def graph_neighbors(
     graph: Any, n_neighbors: int, least: int | None = None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+) -> NearestNeighborsResult:
     """Take the nearest neighbours of every sample from a checked graph.
 
     Parameters
@@ -134,17 +134,15 @@ def graph_neighbors(
 
     Returns
     -------
-    indices : ndarray of shape (n_samples, k), int32
+    found : NearestNeighborsResult
         Without the sample itself, nearest first.
-    distances : ndarray of shape (n_samples, k)
-        In ascending order.
     """
     if issparse(graph):
         n_neighbors = _affordable(stored_neighbors(graph), n_neighbors, least or n_neighbors)
     return nearest_in_graph(graph, n_neighbors)
 
 
-def nearest_in_graph(graph: Any, k: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+def nearest_in_graph(graph: Any, k: int) -> NearestNeighborsResult:
     """Take the k nearest of every sample, which must be there; ties go to the lower index."""
     n = graph.shape[0]
     indices = np.empty((n, k), dtype=np.int32)
@@ -161,7 +159,7 @@ def nearest_in_graph(graph: Any, k: int) -> tuple[npt.NDArray[np.int32], npt.NDA
             order = np.argsort(theirs, axis=1, kind="stable")
             indices[start:stop] = np.take_along_axis(chosen, order, axis=1)
             nearest[start:stop] = np.take_along_axis(theirs, order, axis=1)
-        return indices, nearest
+        return NearestNeighborsResult(indices, nearest)
     counts = stored_neighbors(graph)
     for start, stop in _row_blocks(graph):
         rows, columns, distances = _entries(graph, start, stop)
@@ -172,7 +170,7 @@ def nearest_in_graph(graph: Any, k: int) -> tuple[npt.NDArray[np.int32], npt.NDA
         chosen = order[firsts[:, None] + np.arange(k)]
         indices[start:stop] = columns[chosen]
         nearest[start:stop] = distances[chosen]
-    return indices, nearest
+    return NearestNeighborsResult(indices, nearest)
 
 
 def stored_neighbors(graph: csr_matrix) -> npt.NDArray[np.int64]:
@@ -238,8 +236,7 @@ def _affordable(counts: npt.NDArray[np.intp], n_neighbors: int, least: int) -> i
 
 
 def squared(
-    indices: npt.NDArray[Any],
-    distances: npt.NDArray[Any],
+    found: NearestNeighborsResult,
     dtype: np.dtype[Any],
     wrong: str = "distances must be finite and not negative",
     largest: float | None = None,
@@ -249,19 +246,21 @@ def squared(
     `wrong` is the error for those that are no distances: it says who is to blame. `largest` is the
     largest distance, if there are more than these.
     """
+    distances = found.distances
     # In blocks, between which Ctrl-C is noticed: there may be as many as pairs.
     height = max(1, BLOCK_ELEMENTS // max(distances.shape[1], 1))
     blocks = [slice(begin, begin + height) for begin in range(0, len(distances), height)]
-    found = 0.0
+    farthest = 0.0
     for rows in blocks:
         block = distances[rows]
         if not np.isfinite(block).all() or (block < 0).any():
             raise ValueError(wrong)
-        found = max(found, float(block.max(initial=0.0)))
-    largest = found if largest is None else largest
+        farthest = max(farthest, float(block.max(initial=0.0)))
+    largest = farthest if largest is None else largest
     # Squares can then neither overflow nor all vanish.
     scale = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0
     squares = np.empty(distances.shape, dtype=dtype)
     for rows in blocks:
         squares[rows] = np.square(distances[rows].astype(np.float64) * scale)
-    return Neighbors(np.ascontiguousarray(indices, dtype=np.int32), squares, scale=scale)
+    indices = np.ascontiguousarray(found.indices, dtype=np.int32)
+    return Neighbors(indices, squares, scale=scale, mode=found.mode, recall=found.recall)

@@ -17,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from acctsne.compat.scikit_learn import compares_all_pairs
 from acctsne.neighbors.euclidean import sample_rows
-from acctsne.neighbors.records import PARAMETERS_ADVICE, SearchSettings
+from acctsne.neighbors.records import PARAMETERS_ADVICE, NearestNeighborsResult, SearchSettings
 from acctsne.runtime.progress import logger
 from acctsne.runtime.threads import limited_libraries
 
@@ -56,13 +56,8 @@ SHARED_METRICS = {
 }
 
 
-def library_neighbors(
-    X: Any, settings: SearchSettings
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], str, float]:
-    """Find neighbours through scikit-learn, exactly, or through pynndescent.
-
-    Returns indices, distances, the mode used, and the recall.
-    """
+def library_neighbors(X: Any, settings: SearchSettings) -> NearestNeighborsResult:
+    """Find neighbours through scikit-learn, exactly, or through pynndescent."""
     mode, metric = settings.mode, settings.metric
     if mode == "auto":
         large = X.shape[0] > MODERATE_SAMPLES
@@ -80,16 +75,16 @@ def library_neighbors(
     with limited_libraries(settings.threads), _blaming_parameters(settings):
         exact = _ScikitLearn(X, settings)
         if mode == "exact":
-            indices, distances = exact.neighbors()
-            _check_distances(distances)
-            return indices, distances, "exact", 1.0
+            found = exact.neighbors()
+            _check_distances(found.distances)
+            return found
         indices, distances = _by_pynndescent(X, settings, exact)
         _check_distances(distances)
         sample = sample_rows(X.shape[0], settings.random)
         # The sample itself is one of the first k + 1, or as near as they are.
-        limits = exact.query(X[sample], settings.n_neighbors + 1)[1][:, -1:]
+        limits = exact.query(X[sample], settings.n_neighbors + 1).distances[:, -1:]
         recall = float((distances[sample] <= limits * (1 + 1e-6)).mean())
-    return indices, distances, "approximate", recall
+    return NearestNeighborsResult(indices, distances, "approximate", recall)
 
 
 @contextmanager
@@ -195,25 +190,27 @@ class _ScikitLearn:
             self._work = row_work(X) // TREE_PART + 1
         self._search, self._X = search, X
 
-    def neighbors(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    def neighbors(self) -> NearestNeighborsResult:
         """Find the neighbours of every sample, itself not among them."""
         if self._is_function:
             # Python interrupts its own functions, so blocks are not needed; and without queries
             # scikit-learn calls a metric for one of two symmetric pairs only.
             distances, indices = self._search.kneighbors()
-            return indices.astype(np.int32), distances
-        indices, distances = self.query(self._X, self._n_neighbors + 1)
+            return NearestNeighborsResult(indices.astype(np.int32), distances)
+        indices, distances, *_ = self.query(self._X, self._n_neighbors + 1)
         others = indices != np.arange(len(indices), dtype=np.int32)[:, None]
         # Duplicates may hide the sample itself: one of them goes in its place.
         others[others.all(axis=1), 0] = False
         shape = (len(indices), self._n_neighbors)
-        return indices[others].reshape(shape), distances[others].reshape(shape)
+        return NearestNeighborsResult(
+            indices[others].reshape(shape), distances[others].reshape(shape)
+        )
 
-    def query(self, rows: Any, k: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    def query(self, rows: Any, k: int) -> NearestNeighborsResult:
         """Find the neighbours of other rows."""
         if self._is_function:
             distances, indices = self._search.kneighbors(rows, n_neighbors=k)
-            return indices.astype(np.int32), distances
+            return NearestNeighborsResult(indices.astype(np.int32), distances)
         indices = np.empty((rows.shape[0], k), dtype=np.int32)
         # Double precision holds distances of whatever type the search has them.
         distances = np.empty((rows.shape[0], k), dtype=np.float64)
@@ -222,7 +219,7 @@ class _ScikitLearn:
             distances[block], indices[block] = self._search.kneighbors(rows[block], n_neighbors=k)
 
         for_blocks_of_rows(rows.shape[0], self._work, self._threads, find)
-        return indices, distances
+        return NearestNeighborsResult(indices, distances)
 
 
 def metric_parameters(X: Any, settings: SearchSettings) -> dict[str, Any]:
@@ -314,9 +311,7 @@ def _all_distances(X: Any, settings: SearchSettings) -> npt.NDArray[Any]:
     return distances
 
 
-def library_query(
-    X: Any, queries: Any, settings: SearchSettings
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+def library_query(X: Any, queries: Any, settings: SearchSettings) -> NearestNeighborsResult:
     """Find the exact neighbours of each query among the rows of X through scikit-learn."""
     with limited_libraries(settings.threads), _blaming_parameters(settings):
         return _ScikitLearn(X, settings).query(queries, settings.n_neighbors)
@@ -354,7 +349,7 @@ def _by_pynndescent(
     rows = np.arange(len(indices))[:, None]
     short = np.flatnonzero(((indices < 0) | (indices == rows)).any(axis=1))
     if len(short):
-        found, theirs = exact.query(X[short], k + 1)
+        found, theirs, *_ = exact.query(X[short], k + 1)
         # The sample is left out, or the last one where duplicates hide the sample.
         order = np.argsort(found == short[:, None], axis=1, kind="stable")[:, :k]
         indices[short] = np.take_along_axis(found, order, axis=1)

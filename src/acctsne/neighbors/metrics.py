@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from acctsne.neighbors.records import Neighbors
+from acctsne.neighbors.records import NearestNeighborsResult, Neighbors
 from acctsne.runtime.rows import BLOCK_ROWS, computed_dtype
 
 # A sparse matrix is made dense if that takes no more than so many times its memory, or so little.
@@ -100,23 +100,15 @@ def _nonzero(lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.where(lengths > 0, lengths, 1.0)[:, None]
 
 
-def distances_from(
+def by_metric(
     found: Neighbors, form: EuclideanForm, among_themselves: bool, first_row: int = 0
-) -> npt.NDArray[Any]:
+) -> NearestNeighborsResult:
     """Turn squared Euclidean distances into those of the form's metric, in the data's dtype.
 
     Changes the arrays of `found`. `among_themselves` says whether the rows were searched among each
     other, so that none is its own neighbour; `first_row` is then the number of the first of these.
     """
-    dtype = computed_dtype(form.data)
-    squared = found.squared_distances
-    if form.metric == "euclidean":
-        roots: npt.NDArray[Any] = np.sqrt(squared, out=squared)
-        return roots if found.scale == 1 else (roots / found.scale).astype(dtype)
-    if form.metric == "sqeuclidean":
-        return squared if found.scale == 1 else (squared / found.scale / found.scale).astype(dtype)
-    assert form.metric in CENTERS_ROWS, form.metric
-    distances: npt.NDArray[Any] = np.minimum(squared / 2, 2).astype(dtype, copy=False)
+    distances = _distances(found, form)
     k = distances.shape[1]
     for row in form.zero_rows:
         # All are equally far: ties go to the lower index.
@@ -125,4 +117,16 @@ def distances_from(
             others = others[others != first_row + row]
         found.indices[row] = others[:k]
         distances[row] = 1
-    return distances
+    return NearestNeighborsResult(found.indices, distances, found.mode, found.recall)
+
+
+def _distances(found: Neighbors, form: EuclideanForm) -> npt.NDArray[Any]:
+    dtype = computed_dtype(form.data)
+    squared, scale = found.squared_distances, found.scale
+    if form.metric == "euclidean":
+        roots: npt.NDArray[Any] = np.sqrt(squared, out=squared)
+        return roots if scale == 1 else (roots / scale).astype(dtype)
+    if form.metric == "sqeuclidean":
+        return squared if scale == 1 else (squared / scale / scale).astype(dtype)
+    assert form.metric in CENTERS_ROWS, form.metric
+    return np.minimum(squared / 2, 2).astype(dtype, copy=False)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,13 @@ from acctsne.neighbors.libraries import (
     library_neighbors,
     library_query,
 )
-from acctsne.neighbors.metrics import dense_if_small, distances_from, euclidean_form, native_metric
-from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors, SearchSettings
+from acctsne.neighbors.metrics import by_metric, dense_if_small, euclidean_form, native_metric
+from acctsne.neighbors.records import (
+    NEIGHBOR_MODES,
+    NearestNeighborsResult,
+    Neighbors,
+    SearchSettings,
+)
 from acctsne.neighbors.sparse import exact_is_cheap, sparse_neighbors, sparse_query
 from acctsne.runtime.checks import check_choice, check_integer, check_n_columns, check_sparse
 from acctsne.runtime.memory import room_for
@@ -40,15 +45,6 @@ from acctsne.runtime.rows import (
 )
 from acctsne.runtime.tables import turned_into_numbers
 from acctsne.runtime.threads import effective_threads, limited_libraries
-
-
-class NearestNeighborsResult(NamedTuple):
-    """What `nearest_neighbors` finds."""
-
-    indices: npt.NDArray[np.int32]
-    distances: npt.NDArray[Any]
-    mode: str
-    recall: float
 
 
 def nearest_neighbors(
@@ -143,21 +139,21 @@ def nearest_neighbors(
 
 def query_neighbors(
     reference: Any, queries: Any, settings: SearchSettings, frame: Frame | None = None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+) -> NearestNeighborsResult:
     """Find the exact nearest neighbours of each query among the reference rows.
 
-    Of the settings, the mode plays no part, and the precision of distances is the data's. Returns
-    indices and distances, of shape (n_queries, n_neighbors), nearest first; for metrics that run
-    natively, ties go to the lower index, and what a query gets does not depend on the others. A
-    query that is also in the reference finds itself. `frame` is what an earlier search of the same
-    reference by the same metric found; without it, it is found again.
+    Of the settings, the mode plays no part, and the precision of distances is the data's. What is
+    found has a row for each query, nearest first; for metrics that run natively, ties go to the
+    lower index, and what a query gets does not depend on the others. A query that is also in the
+    reference finds itself. `frame` is what an earlier search of the same reference by the same
+    metric found; without it, it is found again.
 
     Examples
     --------
     >>> from acctsne.neighbors.nearest import query_neighbors
     >>> from acctsne.neighbors.records import SearchSettings
-    >>> indices, distances = query_neighbors([[0.0], [1.0], [3.0]], [[2.5]], SearchSettings(2))
-    >>> indices.tolist(), distances.tolist()
+    >>> found = query_neighbors([[0.0], [1.0], [3.0]], [[2.5]], SearchSettings(2))
+    >>> found.indices.tolist(), found.distances.tolist()
     ([[2, 1]], [[0.5, 1.5]])
     """
     # Check arguments.
@@ -189,8 +185,7 @@ def query_neighbors(
     settings = replace(settings, dtype=dtype)
     with progress_bar("queries", len(asked), "pt", settings.verbose) as move_to:
         found = exact_query(form.data, query_form.data, settings, move_to, frame)
-    distances = distances_from(found, query_form, among_themselves=False)
-    return found.indices, distances
+    return by_metric(found, query_form, among_themselves=False)
 
 
 def find_neighbors(X: Any, settings: SearchSettings) -> Neighbors:
@@ -206,8 +201,7 @@ def find_neighbors(X: Any, settings: SearchSettings) -> Neighbors:
         # Squares as the search has them, without a root in between.
         return _search_natively(X, settings)
     result, frame = _nearest_neighbors(X, settings)
-    found = squared(result.indices, result.distances, settings.dtype, BAD_METRIC)
-    return replace(found, mode=result.mode, recall=result.recall, frame=frame)
+    return replace(squared(result, settings.dtype, BAD_METRIC), frame=frame)
 
 
 def find_all_pairs(X: Any, settings: SearchSettings) -> Neighbors:
@@ -225,7 +219,8 @@ def find_all_pairs(X: Any, settings: SearchSettings) -> Neighbors:
         others = ~np.eye(n, dtype=bool)
         indices = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))[others]
         rows = distances[others].reshape(n, n - 1)
-        return squared(indices.reshape(n, n - 1), rows, settings.dtype, BAD_METRIC)
+        found = NearestNeighborsResult(indices.reshape(n, n - 1), rows)
+        return squared(found, settings.dtype, BAD_METRIC)
 
 
 def _nearest_neighbors(
@@ -233,15 +228,13 @@ def _nearest_neighbors(
 ) -> tuple[NearestNeighborsResult, Frame | None]:
     """Find neighbours of checked data by whichever search serves the metric, and its frame."""
     if is_precomputed(settings.metric):
-        given = graph_neighbors(X, settings.n_neighbors)
-        return NearestNeighborsResult(*given, "exact", 1.0), None
+        return graph_neighbors(X, settings.n_neighbors), None
     native = native_metric(settings.metric, settings.metric_params)
     if native is not None:
         X = dense_if_small(X)
     if native is not None and issparse(X) and _is_exact(X, settings.mode):
         with progress_bar("neighbors", X.shape[0], "pt", settings.verbose) as move_to:
-            exact = sparse_neighbors(X, native, settings, move_to)
-        return NearestNeighborsResult(*exact, "exact", 1.0), None
+            return sparse_neighbors(X, native, settings, move_to), None
     if native is None or issparse(X):
         X = computed(X)
         with busy("neighbors", settings.verbose):
@@ -251,9 +244,7 @@ def _nearest_neighbors(
         return NearestNeighborsResult(indices, distances, mode, recall), None
     form = euclidean_form(X, native)
     found = _search_natively(form.data, replace(settings, n_components=0))
-    distances = distances_from(found, form, among_themselves=True)
-    result = NearestNeighborsResult(found.indices, distances, found.mode, found.recall)
-    return result, found.frame
+    return by_metric(found, form, among_themselves=True), found.frame
 
 
 def _is_exact(X: Any, mode: str) -> bool:

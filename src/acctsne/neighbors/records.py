@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from inspect import signature
 from numbers import Real
 from reprlib import repr as shortened  # matrices are not shown whole
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -104,9 +104,18 @@ def _is_power(p: Any) -> bool:
     return isinstance(p, Real) and float(p) > 0
 
 
+class NearestNeighborsResult(NamedTuple):
+    """The nearest neighbours of rows, with their distances by the metric."""
+
+    indices: npt.NDArray[np.int32]
+    distances: npt.NDArray[Any]
+    mode: str = "exact"
+    recall: float = 1.0
+
+
 @dataclass
 class Neighbors:
-    """The nearest neighbours of every sample, itself not among them."""
+    """The nearest neighbours of samples, with the squares that affinities are made of."""
 
     indices: npt.NDArray[np.int32]
     squared_distances: npt.NDArray[Any]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
-from acctsne.neighbors.records import SearchSettings
+from acctsne.neighbors.records import NearestNeighborsResult, SearchSettings
 from acctsne.runtime.memory import room_for_columns
 from acctsne.runtime.progress import Progress
 from acctsne.runtime.rows import native_csr, summed_csr
@@ -28,18 +28,18 @@ def exact_is_cheap(X: Any) -> bool:
 
 def sparse_neighbors(
     X: Any, metric: str, settings: SearchSettings, progress: Progress = None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-    """Find the exact neighbours of every row of a CSR matrix; return indices and distances."""
+) -> NearestNeighborsResult:
+    """Find the exact neighbours of every row of a CSR matrix."""
     rows = _SearchedRows(X, metric, "X")
     indices, squared = _core.sparse_neighbors(
         rows.data, rows.form, settings.n_neighbors, settings.threads, progress
     )
-    return indices, rows.distances(squared)
+    return NearestNeighborsResult(indices, rows.distances(squared))
 
 
 def sparse_query(
     X: Any, queries: Any, metric: str, settings: SearchSettings, progress: Progress = None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+) -> NearestNeighborsResult:
     """Find the exact neighbours of each row of a CSR matrix among those of another."""
     dtype = np.result_type(X, queries)
     rows = _SearchedRows(X.astype(dtype, copy=False), metric, "the fitted data")
@@ -47,7 +47,7 @@ def sparse_query(
     indices, squared = _core.sparse_query_neighbors(
         rows.data, asked.data, rows.form, settings.n_neighbors, settings.threads, progress
     )
-    return indices, rows.distances(squared)
+    return NearestNeighborsResult(indices, rows.distances(squared))
 
 
 class _SearchedRows:
