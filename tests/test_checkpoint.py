@@ -71,6 +71,7 @@ def assert_same_fit(one: TSNE, other: TSNE) -> None:
     {"dtype": np.float64, "n_components": 3, "method": "barnes_hut", "dof": 0.5},
     {"early_exaggeration_iter": 130, "max_iter": 600},
     {"init": "random", "momentum": 0.9, "learning_rate": 1e9},
+    {"schedule": "sklearn", "learning_rate": (1e-20, 50.0), "min_grad_norm": 1.2e-3},
     {"late_exaggeration": 2.0, "late_exaggeration_start": 330, "schedule": "sklearn"},
     {"init": np.random.default_rng(0).normal(size=(150, 2)), "random_state": None},
     {"max_iter": 5000, "tol": 1e-6},

@@ -143,9 +143,10 @@ class TestLayout:
         # Momentum is forgotten once, where early exaggeration ends, and by scikit-learn only.
         assert [phase.reset_momentum for phase in found[:2]] == [False, not fast]
         assert not any(phase.reset_momentum for phase in found[2:])
-        # Nothing stops a phase that is exaggerated or has another one after it.
+        # Of phases that are exaggerated or have another one after them only scikit-learn's early
+        # one is looked at.
         for phase in found:
-            may_stop = phase is found[-1] and late == 1.0
+            may_stop = (phase is found[-1] and late == 1.0) or (phase is found[0] and not fast)
             assert phase.look_every == ((20 if fast else 50) if may_stop else 0)
             rates = tuple(1200 / factor for factor in phase.exaggeration)
             assert phase.learning_rate == (rates if fast else (50, 50))
@@ -471,6 +472,23 @@ class TestFits:
     def test_sklearn_is_not_stopped_by_default(self, P: Affinities) -> None:
         assert fit(P, schedule="sklearn", max_iter=600).n_iter_ == 599
         assert fit(P, schedule="sklearn", max_iter=600, tol=0.99).n_iter_ == 399
+
+    def test_a_small_gradient_ends_scikit_learns_early_exaggeration(
+        self, P: Affinities, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        # Data alike in all directions: exaggeration draws them into one place, which no descent
+        # leaves in time once it has gone on for all of 250 iterations.
+        cube = Affinities.from_data(np.random.default_rng(0).random((800, 10)))
+        caplog.set_level("INFO", "acctsne")
+        tsne = fit(cube, schedule="sklearn", init="spectral")
+        assert "early exaggeration ended after 50 iterations: small gradient" in caplog.text
+        assert tsne.kl_divergence_ < 1.05 * fit(cube, init="spectral").kl_divergence_
+        # The iterations that scikit-learn takes by the same rule; a callback ends the fit.
+        large: dict[str, Any] = {"min_grad_norm": 1e9, "init": "random", "random_state": 0}
+        theirs = sklearn_tsne.TSNE(**large).fit(np.random.default_rng(0).random((100, 3)))
+        assert fit(P, schedule="sklearn", **large).n_iter_ == theirs.n_iter_ == 99
+        stopped = fit(P, schedule="sklearn", callback=lambda *_: True, **large)
+        assert stopped.n_iter_ == 49
 
     def test_no_rule_fires_in_early_exaggeration(self, P: Affinities) -> None:
         rules: dict[str, Any] = {"tol": 0.99, "n_iter_without_progress": -1, "min_grad_norm": 1e9}

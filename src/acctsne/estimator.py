@@ -137,7 +137,8 @@ class TSNE(
 
     min_grad_norm : float, default=1e-7
         Stop when the gradient's norm is not larger, looked at as often as
-        `n_iter_without_progress`. With `tol=0` the default does not stop; see there.
+        `n_iter_without_progress`. With `tol=0` the default does not stop; see there. If
+        `schedule="sklearn"`, one as small in early exaggeration ends that phase, and not the fit.
 
     metric : str or callable, default="euclidean"
         Distance between samples, any of scikit-learn's: "euclidean", "l2", "sqeuclidean", "cosine"

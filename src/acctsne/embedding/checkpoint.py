@@ -73,7 +73,9 @@ class Checkpoint:
             phase, iterations = descent.phase, descent.optimizer.n_iter
             if not 0 <= phase < len(schedule):
                 raise ValueError(f"phase is {phase!r:.50}; there are {len(schedule)}")
-            begin = max((before.end for before in schedule[:phase]), default=0)
+            # A phase that a rule may end has no iteration that the next must begin with.
+            whole = (before.end for before in schedule[:phase] if not before.look_every)
+            begin = max(whole, default=0)
             end = max(begin, schedule[phase].end)
             if not begin <= iterations <= end:
                 raise ValueError(

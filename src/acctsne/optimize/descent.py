@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from acctsne.optimize.optimizer import NOBODY, Observers, Optimizer
 from acctsne.optimize.schedule import Phase, Start
-from acctsne.optimize.stopping import StoppingRules, Watch
+from acctsne.optimize.stopping import SMALL_GRADIENT, StoppingRules, Watch
+from acctsne.runtime.progress import logger
 
 
 @dataclass
@@ -33,15 +34,21 @@ class Descent:
         self.optimizer.forget_restraint()
         while self.phase < len(schedule):
             phase = schedule[self.phase]
+            last = self.phase + 1 == len(schedule)
             if not begun:
-                self.watch = Watch(stopping, flat=self.flat) if stopping else None
+                rules = stopping if last or not stopping else stopping.between_phases()
+                self.watch = Watch(rules, flat=self.flat) if rules else None
                 if phase.reset_momentum:
                     self.optimizer.reset_momentum()
                 if phase.spread:
                     self.optimizer.widen(phase.spread)
             ended = self.optimizer.run(phase, self.watch, observers)
-            if ended:
+            if ended and (last or ended != SMALL_GRADIENT):
                 return ended
+            if ended:
+                logger.info(
+                    "%s ended after %d iterations: %s", phase.name, self.optimizer.n_iter, ended
+                )
             self.phase += 1
             self.watch = None
             begun = False

@@ -205,8 +205,10 @@ class Schedule:
         step = self.max_step
         if step == "auto":
             step = longest_step(self.output_scale) if self._fast else inf
-        # With exaggeration it is not the KL divergence that falls.
+        # With exaggeration it is not the KL divergence that falls. scikit-learn's early one may end
+        # before its time all the same, where the gradient has become small.
         may_stop = not early and end == self.max_iter and exaggeration.last == 1.0
+        may_stop |= early and not self._fast
         return Phase(
             name=name,
             end=end,

@@ -13,6 +13,9 @@ TOL = 0.005
 PATIENCE = 300
 MIN_GRAD_NORM = 1e-7
 
+# Why a phase ends that moves its points hardly any more.
+SMALL_GRADIENT = "small gradient"
+
 # Looks that a change is measured over: one alone may meet a moment at which friction holds the map.
 LOOKS = 2
 
@@ -51,6 +54,14 @@ class StoppingRules:
             min_grad_norm = -inf
         return cls(float(tol), min_grad_norm, patience)
 
+    def between_phases(self) -> "StoppingRules":
+        """Leave the rule by which a phase gives way to the next.
+
+        It is scikit-learn's, for early exaggeration: of data alike in all directions that may draw
+        all points into one place, where they would stay for good.
+        """
+        return StoppingRules(min_grad_norm=self.min_grad_norm)
+
 
 @dataclass
 class Watch:
@@ -74,7 +85,7 @@ class Watch:
         elif iteration - self.best_iteration > self.rules.patience:
             return "no progress"
         if gradient_norm <= self.rules.min_grad_norm:
-            return "small gradient"
+            return SMALL_GRADIENT
         return "KL divergence hardly falls" if self._hardly_falls() else ""
 
     def _hardly_falls(self) -> bool:
