@@ -211,6 +211,7 @@ SYSTEMS ?=
 WHEEL_TAG = $(shell $(PYTHON) packaging/wheel_tag.py)
 WHEEL_ENV = build/wheel-env-$(WHEEL_TAG)
 wheel:
+	@test -n "$(WHEEL_TAG)" || { echo "PYTHON=$(PYTHON) does not run" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(WHEEL_ENV)/ready
 	PATH=$(CURDIR)/$(WHEEL_ENV)/bin:$(PATH) $(WHEEL_ENV)/bin/python packaging/wheels.py $(SYSTEMS)
 

@@ -141,6 +141,13 @@ def test_the_wheel_for_arm64_is_refused_to_another_python(project: Path) -> None
     assert first in next(line for line in commands if not line.startswith("make"))
 
 
+def test_wheels_by_a_python_that_does_not_run_are_refused(project: Path) -> None:
+    command = ["make", "PYTHON=no-such-python", "wheel"]
+    ended = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert ended.returncode
+    assert "PYTHON=no-such-python does not run" in ended.stderr
+
+
 # The message has no line of its own, for CMake breaks lines.
 REFUSED = "acctsne is compiled by gcc 12, clang 16, Xcode 15 or later, and this is GNU 11."
 
