@@ -51,6 +51,30 @@ def test_pages_agree_with_the_records() -> None:
         assert path.read_text() == text, f"{path}: run benchmarks/paper.py --render"
 
 
+def test_the_page_says_where_all_is() -> None:
+    text = (ROOT / "docs" / "paper.md").read_text()
+    places = set(re.findall(r"\]\(#([^)]*)\)", text))
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    # As pages make anchors of headings: other signs are left out.
+    assert places == {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
+    for each in ("Table 3", "Table 4", "Tables 5 and 6", "Table S1", "Figure 4", "Figures 5 and 6"):
+        assert f"- {each}" in text, each
+
+
+def test_figures_of_the_paper_stand_where_there_is_no_data(tmp_path: Path) -> None:
+    accuracy: Any = import_module("evaluation.accuracy")
+    module: Any = import_module("evaluation.records")
+    plans: Any = import_module("evaluation.plan")
+    store = module.Store(tmp_path)
+    plan = replace(plans.FULL, datasets=(plans.SVHN,), threads=2)
+    reason = {"reason": "nobody gave it"}
+    key = plan.fit(plans.SVHN, plans.OURS)
+    store.write(module.Record(key, "no data", reason, {}, "", "2026-01-01T00:00"))
+    text = accuracy.text(store, plan)
+    assert "**SVHN**: not yet measured: nobody gave it." in text
+    assert "scikit-learn 4.305, daal4py 4.283, Acc-t-SNE 4.387." in text
+
+
 def test_pages_have_their_pictures() -> None:
     page = (ROOT / "docs" / "paper.md").read_text()
     pictures = (ROOT / "docs" / "images" / "paper").glob("*.png")
@@ -264,10 +288,12 @@ def test_records_of_another_environment_are_told() -> None:
 
     told = page.environment(Kept(record(n, "abc", 0.0) for *_, n in entries))
     assert "another commit" not in told
+    assert "does not have one of these commits" not in told
     assert "not to be trusted" not in told
     told = page.environment(Kept([record(0, "abc", 0), record(1, "abc", 0), record(2, "def", 1)]))
     assert "**With another commit than abc, 1 of 3 records:** 1 of acctsne (digits)." in told
     assert "abc, and 1 more |" in told
+    assert "Where the repository does not have one of these commits" in told
     assert "during 1 fits, whose times are not to be trusted" in told
 
 

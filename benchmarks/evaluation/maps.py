@@ -94,4 +94,5 @@ TABLE = Table(
         )
         for data in FULL.mapped
     ),
+    paper="Figures S1 to S6, maps",
 )

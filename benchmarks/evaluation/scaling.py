@@ -343,4 +343,5 @@ TABLE = Table(
             draw,
         ),
     ),
+    paper="Figures 5 and 6, gains by more cores",
 )
