@@ -61,6 +61,13 @@ def test_the_page_says_where_all_is() -> None:
         assert f"- {each}" in text, each
 
 
+def test_iterations_are_the_same_on_all_pages() -> None:
+    pages = [ROOT / name for name in ("docs/performance.md", "README.md", "CHANGELOG.md")]
+    performance, *others = (" ".join(path.read_text().split()) for path in pages)
+    (told,) = re.findall(r"Data sets take (\d+ to \d+ iterations)", performance)
+    assert all(told in text for text in others), f"{told}, docs/performance.md says"
+
+
 def test_figures_of_the_paper_stand_where_there_is_no_data(tmp_path: Path) -> None:
     accuracy: Any = import_module("evaluation.accuracy")
     module: Any = import_module("evaluation.records")
