@@ -26,7 +26,7 @@ def text(store: Store, plan: Plan) -> str:
     ]
     return "\n\n".join(
         [
-            "One thread.",
+            "Whole fits as in [End to end](#end-to-end), on one thread.",
             *section(store, plan, largest(plan), 1),
             f"The paper ({printed['source']}), which the synthetic data stands in for:",
             table(["package", "seconds", "times scikit-learn"], lines),
