@@ -11,6 +11,11 @@ from evaluation.plan import Data, Plan
 from evaluation.records import Key, Store
 
 NOT_YET = "not yet measured"
+# Of more commits than one: records outlive the branches that they were made on.
+LOST_COMMITS = (
+    "Where the repository does not have one of these commits, it was rewritten on its branch "
+    "before it was merged."
+)
 PRINTED: dict[str, Any] = json.loads((Path(__file__).parent / "printed.json").read_text())
 
 

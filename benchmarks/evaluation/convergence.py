@@ -105,11 +105,13 @@ def told(store: Store, plan: Plan) -> str | None:
 
 def text(store: Store, plan: Plan) -> str:
     data, rows = plan.curve
-    tries = " and ".join(map(str, plan.curve_iterations))
+    tries = ", ".join(map(str, plan.curve_iterations))
     parts = [
-        f"{data.title}, {data.part(rows)}, {counted(plan.threads)}, seconds with the search for "
-        "neighbours. Every point is a fit of its own: ours are ended by a callback after so many "
-        f"iterations, the other packages' are of {tries} and {plan.iterations} iterations.",
+        "How long ours takes to the exact KL divergence that another package's whole fit ends "
+        f"with, the search for neighbours included: {data.title}, {data.part(rows)}, "
+        f"{counted(plan.threads)}. Every point of the picture is a fit of its own: ours are ended "
+        "by a callback after so many iterations, the other packages' are of "
+        f"{tries} and {plan.iterations} iterations.",
         compared(store, plan),
     ]
     for part in plan.curve_of_ours:

@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from common import number, table
-from evaluation.cells import NOT_YET
+from evaluation.cells import LOST_COMMITS, NOT_YET
 
 # Columns of the table by the names of figures, with their form; "curve" has one for each iteration.
 COLUMNS = {
@@ -100,4 +100,7 @@ def text(entries: Sequence[Entry]) -> str:
         + (f"commit {entry['commit']}" if "commit" in entry else "commit not recorded")
         for entry in entries
     )
-    return f"{rows(entries)}\n\n{' '.join(told)}\n\nMeasured with: {'; '.join(made)}."
+    measured = f"Measured with: {'; '.join(made)}."
+    if len({entry["commit"] for entry in entries if "commit" in entry}) > 1:
+        measured += f" {LOST_COMMITS}"
+    return f"{rows(entries)}\n\n{' '.join(told)}\n\n{measured}"

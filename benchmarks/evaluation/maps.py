@@ -68,7 +68,9 @@ def text(store: Store, plan: Plan) -> str:
     for data in plan.mapped:
         there = tuple(key.entry.title for key in panels(store, plan, data.name))
         shown.setdefault(there, []).append(data.title)
-    told = [f"{', '.join(data)}: {'; '.join(there) or NOT_YET}." for there, data in shown.items()]
+    told = [
+        f"Of {', '.join(data)}: {'; '.join(there) or NOT_YET}." for there, data in shown.items()
+    ]
     return (
         "As in the paper's supplement: the same data by all packages, the same 4000 points of each "
         "map, coloured by label, with the seconds of the whole fit and the exact KL divergence.\n\n"
@@ -94,4 +96,5 @@ TABLE = Table(
         )
         for data in FULL.mapped
     ),
+    paper="Figures S1 to S6, maps",
 )

@@ -1,17 +1,19 @@
 """The page docs/paper.md, and marked regions of other pages, from records alone."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
 from common import TOLERATED_DISTURBANCE, pyplot, table
 from contestants import CONTESTANTS
-from evaluation.cells import NOT_YET, PRINTED, absent
+from evaluation.cells import LOST_COMMITS, NOT_YET, PRINTED, absent
 from evaluation.plan import Plan
 from evaluation.records import Record, Store
 from evaluation.registry import TABLES
 from evaluation.summaries import REGIONS, with_regions
 
 IMAGES = Path("images") / "paper"  # from the page's folder
+MACHINE = "Machine and versions"
 
 INTRODUCTION = (
     f"""# The paper's evaluation, made again
@@ -34,9 +36,30 @@ principal components of such data."""
 )
 
 
+def contents() -> str:
+    """Say where the paper's tables and figures are, and what it does not have."""
+    own = [_place(item.title) for item in TABLES.values() if not item.paper]
+    return "\n".join(
+        [
+            "The paper's tables and figures, and where they are here:",
+            "",
+            "- Table 1 and Figures 1a, 2 and 3, how its steps work: [how ours do](how-it-works.md)",
+            f"- Table 2, the machine: {_place(MACHINE)}",
+            *(f"- {item.paper}: {_place(item.title)}" for item in TABLES.values() if item.paper),
+            f"- Not in the paper: {'; '.join(own)}",
+        ]
+    )
+
+
+def _place(title: str) -> str:
+    """Refer to a heading of the page."""
+    words = re.sub(r"[^a-z0-9 -]", "", title.lower())
+    return f"[{title}](#{words.replace(' ', '-')})"
+
+
 def rendered(store: Store, plan: Plan) -> str:
     """Return the page."""
-    parts = [INTRODUCTION, "## Machine and versions", environment(store)]
+    parts = [INTRODUCTION, contents(), f"## {MACHINE}", environment(store)]
     for name, item in TABLES.items():
         parts += [f"## {item.title}", f"```\npython benchmarks/paper.py --only {name}\n```"]
         parts.append(item.text(store, plan))
@@ -79,7 +102,7 @@ def environment(store: Store) -> str:
     if not records:
         return f"Everything on this page is {NOT_YET}."
     lines = []
-    odd: dict[str, list[Record]] = {}
+    odd: dict[str, tuple[str, list[Record]]] = {}  # what is usual, and who has something else
     names = dict.fromkeys(name for record in records for name in record.environment)
     for name in names:
         counts = Counter(r.environment[name] for r in records if name in r.environment)
@@ -88,15 +111,21 @@ def environment(store: Store) -> str:
         lines.append([name, f"{usual}, and {more} more" if more else usual])
         if len(counts) > 1:
             others = [r for r in records if r.environment.get(name, usual) != usual]
-            odd[f"another {name} than {usual}"] = others
+            odd[name] = usual, others
     days = sorted(record.date[:10] for record in records)
     span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-    parts = [table(["", "value"], lines), f"{len(records)} records, of {span}."]
-    for what, others in odd.items():
-        parts.append(
-            f"**With {what}, {len(others)} of {len(records)} records:** {_named(others)}. "
-            "`--again` measures them anew."
+    counted = f"{len(records)} records, of {span}."
+    if odd:
+        counted += " The values are those of most records."
+    if "commit" in names:
+        counted += " The commit is the last one that changed `src`, `native` or `CMakeLists.txt`."
+    parts = [table(["", "value"], lines), counted]
+    for name, (usual, others) in odd.items():
+        told = (
+            f"**With another {name} than {usual}, {len(others)} of {len(records)} records:** "
+            f"{_named(others)}. `--again` measures them anew."
         )
+        parts.append(f"{told} {LOST_COMMITS}" if name == "commit" else told)
     busy = [
         record
         for record in records

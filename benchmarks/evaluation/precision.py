@@ -3,6 +3,7 @@
 from common import number, table
 from evaluation.cells import PRINTED, cell, ratio, seconds_form, without_data
 from evaluation.contest import judgements, rounds
+from evaluation.end_to_end import difference
 from evaluation.plan import OURS, OURS_DOUBLE, Plan
 from evaluation.records import Key, Store
 from evaluation.table import Table
@@ -52,8 +53,14 @@ def text(store: Store, plan: Plan) -> str:
     return (
         "Our default in both precisions, and what the paper has of its own "
         f"({printed['source']}; its KL divergences are as reported, ours exact).\n\n"
-        + table(header, lines)
+        + f"{table(header, lines)}\n\n{difference(plan.threads)}"
     )
 
 
-TABLE = Table("precision", "float32 against float64", wanted, text)
+TABLE = Table(
+    "precision",
+    "float32 against float64",
+    wanted,
+    text,
+    paper="Table S1, what single precision is worth",
+)

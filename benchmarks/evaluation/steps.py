@@ -131,4 +131,10 @@ def _each(fit: Record, step: str) -> float:
     return 1e9 * step_seconds(fit, step) / fit.key.rows / float(fit.figures["iterations"])
 
 
-TABLE = Table("steps", "Steps", wanted, text)
+TABLE = Table(
+    "steps",
+    "Steps",
+    wanted,
+    text,
+    paper="Tables 5 and 6 and the profile of Figure 1b, seconds of steps",
+)

@@ -26,3 +26,4 @@ class Table:
     wanted: Callable[[Store, Plan], list[Key]]
     text: Callable[[Store, Plan], str]
     figures: tuple[Figure, ...] = ()
+    paper: str = ""  # which of the paper's tables and figures it answers
