@@ -12,10 +12,7 @@ from evaluation.records import Key, Store
 
 NOT_YET = "not yet measured"
 # Of more commits than one: records outlive the branches that they were made on.
-LOST_COMMITS = (
-    "Where the repository does not have one of these commits, it was rewritten on its branch "
-    "before it was merged."
-)
+LOST_COMMITS = "A commit that the repository does not have was not merged as it was."
 PRINTED: dict[str, Any] = json.loads((Path(__file__).parent / "printed.json").read_text())
 
 
