@@ -28,8 +28,7 @@ template <typename Data, typename Real, typename Search>
 Found run_search_in(const PointSet<Data>& points, Size queries, const SearchSettings& settings,
                     Communicator& processes, Search&& search) {
   const Rows own = rows_of(processes.rank(), processes.size(), queries);
-  const std::vector<std::size_t> shape{static_cast<std::size_t>(own.end - own.begin),
-                                       static_cast<std::size_t>(settings.n_neighbors)};
+  const std::vector<std::size_t> shape{at(own.end - own.begin), at(settings.n_neighbors)};
   const std::size_t stored = shape[0] * shape[1];
   LargeArray<PointId> indices = make_large_array<PointId>(stored, settings.threads);
   LargeArray<Real> distances = make_large_array<Real>(stored, settings.threads);
@@ -116,8 +115,7 @@ SparseMetric sparse_metric(const std::string& name) {
 template <typename Data, typename Search>
 FoundOfSparse run_sparse(const SparseData& data, const std::string& metric, Size queries,
                          const SearchSettings& settings, const Search& search) {
-  const std::vector<std::size_t> shape{static_cast<std::size_t>(queries),
-                                       static_cast<std::size_t>(settings.n_neighbors)};
+  const std::vector<std::size_t> shape{at(queries), at(settings.n_neighbors)};
   std::vector<PointId> indices(shape[0] * shape[1]);
   std::vector<double> distances(indices.size());
   std::atomic<Size> done{0};

@@ -284,7 +284,7 @@ private:
   std::size_t own_rows() const {
     const auto all = static_cast<Size>(rows_);
     const Rows own = others_ ? rows_of(*others_, all) : Rows{0, all};
-    return static_cast<std::size_t>(own.end - own.begin);
+    return at(own.end - own.begin);
   }
 
   void make(JointRows<Real>& P, const Input2<Real>& initial, const RepulsionOptions& options,

@@ -109,7 +109,7 @@ RankArrays rank_penalties_of(const DataRows& X, Input2<PointId> nearest, Input2<
   const std::size_t rows = X.shape(0);
   const std::span<const Size> k(sizes.data(), sizes.shape(0));
   const std::span<const PointId> sample(references.data(), references.shape(0));
-  const auto is_row = [rows](PointId i) { return i >= 0 && static_cast<std::size_t>(i) < rows; };
+  const auto is_row = [rows](PointId i) { return i >= 0 && at(i) < rows; };
   const auto all_rows = [&](const PointId* ids, std::size_t count) {
     return std::all_of(ids, ids + count, is_row);
   };
