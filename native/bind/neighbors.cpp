@@ -34,8 +34,14 @@ Found run_search_in(const PointSet<Data>& points, Size queries, const SearchSett
   LargeArray<Real> distances = make_large_array<Real>(stored, settings.threads);
   std::atomic<Size> done{0};
   PythonPoll poll(settings.progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const NeighborsRequest<Data> request{
-      points, settings.n_neighbors, indices.get(), distances.get(), &done, &processes};
+  const NeighborsRequest<Data> request = {
+      .points = points,
+      .neighbors = settings.n_neighbors,
+      .indices = indices.get(),
+      .squared_distances = distances.get(),
+      .done = &done,
+      .processes = &processes,
+  };
   run_native(settings.threads, poll, [&](ThreadTeam& team) { search(request, team); });
   return {to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape)};
 }
@@ -120,13 +126,15 @@ FoundOfSparse run_sparse(const SparseData& data, const std::string& metric, Size
   std::vector<double> distances(indices.size());
   std::atomic<Size> done{0};
   PythonPoll poll(settings.progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const SparseRequest<Data> request{data.rows<Data>(),
-                                    data.features(),
-                                    sparse_metric(metric),
-                                    settings.n_neighbors,
-                                    indices.data(),
-                                    distances.data(),
-                                    &done};
+  const SparseRequest<Data> request = {
+      .points = data.rows<Data>(),
+      .features = data.features(),
+      .metric = sparse_metric(metric),
+      .neighbors = settings.n_neighbors,
+      .indices = indices.data(),
+      .squared_distances = distances.data(),
+      .done = &done,
+  };
   run_native(settings.threads, poll, [&](ThreadTeam& team) { search(request, team); });
   return {to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape)};
 }

@@ -124,14 +124,16 @@ RankArrays rank_penalties_of(const DataRows& X, Input2<PointId> nearest, Input2<
           "a neighbourhood is larger than what is known");
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const RankRequest<Real> request{rows_of_data<Real>(X),
-                                  nearest.data(),
-                                  static_cast<Size>(nearest.shape(1)),
-                                  asked.data(),
-                                  static_cast<Size>(asked.shape(1)),
-                                  k,
-                                  sample,
-                                  &done};
+  const RankRequest<Real> request = {
+      .points = rows_of_data<Real>(X),
+      .nearest = nearest.data(),
+      .known = static_cast<Size>(nearest.shape(1)),
+      .asked = asked.data(),
+      .asked_each = static_cast<Size>(asked.shape(1)),
+      .sizes = k,
+      .references = sample,
+      .done = &done,
+  };
   Ranks ranks;
   run_native(threads, poll, [&](ThreadTeam& team) { ranks = rank_penalties(request, team); });
   const std::vector<std::size_t> shape{rows, k.size()};

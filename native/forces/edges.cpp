@@ -451,14 +451,16 @@ template <typename Real>
 EdgeView<Real> Edges<Real>::view() const {
   const auto& near = edges_.near;
   const auto& far = edges_.far;
-  return {rows(),
-          half_scale_,
-          near.offsets.data(),
-          near.columns.get(),
-          near.values.get(),
-          far.offsets.data(),
-          far.columns.get(),
-          far.values.get()};
+  return {
+      .rows = rows(),
+      .half_scale = half_scale_,
+      .near_offsets = near.offsets.data(),
+      .near_columns = near.columns.get(),
+      .near_values = near.values.get(),
+      .far_offsets = far.offsets.data(),
+      .far_columns = far.columns.get(),
+      .far_values = far.values.get(),
+  };
 }
 
 template class Edges<float>;

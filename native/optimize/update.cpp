@@ -1,5 +1,5 @@
-// The update pass: chunks of points in parallel (kernels/update-inl.hpp), their sums added in the
-// order of chunks.
+// The layout that is optimised. The update pass does chunks of points in parallel
+// (kernels/update-inl.hpp); their sums are added in the order of chunks.
 #include "optimize/update.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -163,12 +163,14 @@ void move_points(Layout<Real>& layout, Rows own, UpdateParameters<Real> paramete
   const auto kernel = kernels().update.of<Real>().update_points.of(dims);
   Real* attractive = forces.attractive.data();
   Real* repulsive = forces.repulsive.data();
-  const UpdateArrays<Real> arrays{attractive,
-                                  repulsive,
-                                  layout.preconditioner.data(),
-                                  layout.points.data(),
-                                  layout.updates.data(),
-                                  layout.gains.data()};
+  const UpdateArrays<Real> arrays = {
+      .attractive = attractive,
+      .repulsive = repulsive,
+      .preconditioner = layout.preconditioner.data(),
+      .points = layout.points.data(),
+      .updates = layout.updates.data(),
+      .gains = layout.gains.data(),
+  };
   parallel_for(team, own, kPointsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; some_fixed && i < end; ++i) {
       if (layout.fixed[at(i)] != 0) {
