@@ -22,7 +22,7 @@ void ReturnPages::operator()(void* memory) const noexcept {
       const Size blocks = chunk_count(static_cast<Size>(bytes), Size{kBlock});
       ThreadTeam team(static_cast<int>(std::min<Size>(threads, blocks)));
       team.for_chunks(blocks, [&](Size block, int) {
-        const std::size_t begin = static_cast<std::size_t>(block) * kBlock;
+        const std::size_t begin = at(block) * kBlock;
         discard_pages(static_cast<std::byte*>(memory) + begin, std::min(kBlock, bytes - begin));
       });
     } catch (...) {

@@ -45,8 +45,8 @@ std::uint32_t wait_until(std::atomic<std::uint32_t>& value, Done done) {
 
 ThreadTeam::ThreadTeam(int threads, Poll poll) : poll_(std::move(poll)) {
   const int helpers = std::max(threads, 1) - 1;
-  shares_ = std::make_unique<Share[]>(static_cast<std::size_t>(helpers) + 1);
-  helpers_.reserve(static_cast<std::size_t>(helpers));
+  shares_ = std::make_unique<Share[]>(at(helpers) + 1);
+  helpers_.reserve(at(helpers));
   for (int worker = 1; worker <= helpers; ++worker) {
     try {
       helpers_.emplace_back([this, worker] { helper_main(worker); });
@@ -101,7 +101,7 @@ void ThreadTeam::run_unrecorded(Size chunks, void* callable, Call call) {
   const bool shared = !helpers_.empty() && chunks > 1;
   const Size workers = shared ? size() : 1;
   for (Size worker = 0; worker < size(); ++worker) {
-    Share& share = shares_[static_cast<std::size_t>(worker)];
+    Share& share = shares_[at(worker)];
     share.next.store(chunks * std::min(worker, workers) / workers, std::memory_order_relaxed);
     share.end = chunks * std::min(worker + 1, workers) / workers;
   }
@@ -144,7 +144,7 @@ void ThreadTeam::wait_for_helpers() {
 void ThreadTeam::work_through(int worker) {
   const int workers = size();
   for (int offset = 0; offset < workers; ++offset) {
-    Share& share = shares_[static_cast<std::size_t>((worker + offset) % workers)];
+    Share& share = shares_[at((worker + offset) % workers)];
     for (;;) {
       if (worker == 0) {
         poll_if_due();

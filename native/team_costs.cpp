@@ -50,7 +50,7 @@ TeamCosts measure_team_costs(int threads, bool asleep, int loops) {
     Clock::time_point last;
   };
   ThreadTeam team(threads);
-  std::vector<Times> times(static_cast<std::size_t>(team.size()));
+  std::vector<Times> times(at(team.size()));
   std::vector<double> opens;
   std::vector<double> wakes;
   std::vector<double> closes;
@@ -61,7 +61,7 @@ TeamCosts measure_team_costs(int threads, bool asleep, int loops) {
     std::ranges::fill(times, Times{});
     const Clock::time_point start = Clock::now();
     team.for_chunks(kChunksOfWorker * team.size(), [&](Size, int worker) {
-      Times& own = times[static_cast<std::size_t>(worker)];
+      Times& own = times[at(worker)];
       if (own.first == Clock::time_point{}) {
         own.first = Clock::now();
       }

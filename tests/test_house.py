@@ -150,6 +150,24 @@ def test_the_native_referee_is_independent() -> None:
     }
 
 
+def test_kernels_name_the_files_that_call_them() -> None:
+    """A kernel is called by the files that the comment above it begins with."""
+    file = r"\w+/\w+\.[ch]pp"
+    told = rf"^ +// ({file}(?:,\s+(?:// )?{file})*)[.:].*\n((?:(?! +// {file}|\n).*\n)*)"
+    member = re.compile(r"\(\*(\w+)\)\(|^  [\w:<>, ]+ (\w+)(?:\[\w+\])?;", re.MULTILINE)
+    lost, found = [], 0
+    for header in (NATIVE / "kernels").glob("*.hpp"):
+        for callers, members in re.findall(told, header.read_text(), re.MULTILINE):
+            kernels = [function or name for function, name in member.findall(members)]
+            assert kernels, f"{header.name} names {callers} for nothing"
+            found += len(kernels)
+            for caller in re.findall(file, callers):
+                text = (NATIVE / caller).read_text()
+                lost += [(header.name, caller, kernel) for kernel in kernels if kernel not in text]
+    assert found > 30
+    assert lost == []
+
+
 def test_private_names_of_scikit_learn_are_in_one_place() -> None:
     private = re.compile(r"^\s*(?:from|import) sklearn[\w.]*(?:\._| import _)", re.MULTILINE)
     found = {room_of(path) for path in MODULES if private.search(path.read_text())}

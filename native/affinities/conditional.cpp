@@ -27,7 +27,7 @@ void sort_row(std::vector<Entry<Real>>& row, std::vector<Entry<Real>>& scratch, 
   scratch.resize(row.size());
   for (int shift = 0; shift < column_bits; shift += kDigitBits) {
     const auto digit = [shift](const Entry<Real>& entry) {
-      return static_cast<std::size_t>(entry.column >> shift) & (kDigits - 1);
+      return at(entry.column >> shift) & (kDigits - 1);
     };
     std::uint32_t places[kDigits] = {};
     for (const Entry<Real>& entry : row) {
@@ -54,11 +54,11 @@ void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, S
     std::vector<Entry<Real>> row;
     std::vector<Entry<Real>> other;
   };
-  std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()));
+  std::vector<Scratch> scratch(at(team.size()));
   const auto column_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(points)));
   team.for_chunks(chunk_count(rows, kRowsPerChunk), [&](Size chunk, int worker) {
-    auto& [row, other] = scratch[static_cast<std::size_t>(worker)];
-    row.resize(static_cast<std::size_t>(neighbors));
+    auto& [row, other] = scratch[at(worker)];
+    row.resize(at(neighbors));
     const Size end = std::min((chunk + 1) * kRowsPerChunk, rows);
     for (Size i = chunk * kRowsPerChunk; i < end; ++i) {
       PointId* row_columns = indices + i * neighbors;

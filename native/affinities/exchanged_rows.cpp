@@ -39,7 +39,7 @@ ExchangedRows<Real>::ExchangedRows(const Conditional<Real>& own_rows, Size rows,
 
 template <typename Real>
 void ExchangedRows<Real>::for_rows(ThreadTeam& team, const typename JointRows<Real>::Visit& visit) {
-  std::vector<MergedRow<Real>> merged(static_cast<std::size_t>(team.size()));
+  std::vector<MergedRow<Real>> merged(at(team.size()));
   std::vector<TransposedEdge<Real>> edges;
   std::vector<std::size_t> starts;
   Runs runs = first_runs(team);
@@ -47,19 +47,19 @@ void ExchangedRows<Real>::for_rows(ThreadTeam& team, const typename JointRows<Re
     const Rows slice = slice_of(processes_.rank(), group);
     const std::vector<Edge> arrived = fetch(group, runs, team);
     // Shifted by two, so that after the scatter starts[i] is where row i begins.
-    starts.assign(static_cast<std::size_t>(slice.end - slice.begin) + 2, 0);
+    starts.assign(at(slice.end - slice.begin) + 2, 0);
     for (const Edge& edge : arrived) {
-      ++starts[static_cast<std::size_t>(edge.column - slice.begin) + 2];
+      ++starts[at(edge.column - slice.begin) + 2];
     }
     std::partial_sum(starts.begin(), starts.end(), starts.begin());
     edges.resize(arrived.size());
     for (const Edge& edge : arrived) {
-      std::size_t& place = starts[static_cast<std::size_t>(edge.column - slice.begin) + 1];
+      std::size_t& place = starts[at(edge.column - slice.begin) + 1];
       edges[place++] = {edge.row, edge.value};
     }
     team.for_chunks(chunk_count(slice.end - slice.begin, kJointBlockRows),
                     [&](Size block, int worker) {
-                      MergedRow<Real>& row = merged[static_cast<std::size_t>(worker)];
+                      MergedRow<Real>& row = merged[at(worker)];
                       const Size begin = slice.begin + block * kJointBlockRows;
                       const Size end = std::min(begin + kJointBlockRows, slice.end);
                       for (Size i = begin; i < end; ++i) {
@@ -182,12 +182,12 @@ double ExchangedRows<Real>::conditional_sum(ThreadTeam& team) {
                            static_cast<Size>(sizeof(double)));
   }
   const Rows mine = edges_of(processes_.rank());
-  std::vector<Real> head(static_cast<std::size_t>(heads));
+  std::vector<Real> head(at(heads));
   std::copy(C_.values, C_.values + (head_end(mine) - mine.begin), head.begin() + my_head);
   processes_.gather(reinterpret_cast<std::byte*>(head.data()), head_ends);
 
   const Size all_edges = rows_ * C_.neighbors;
-  std::vector<double> partials(static_cast<std::size_t>(chunk_count(all_edges, kSummedEdges)), 0.0);
+  std::vector<double> partials(at(chunk_count(all_edges, kSummedEdges)), 0.0);
   const Size first_chunk = chunk_count(mine.begin, kSummedEdges);
   const Size chunks = chunk_count(mine.end, kSummedEdges) - first_chunk;
   const Size next_heads = my_head + head_end(mine) - mine.begin;
@@ -197,7 +197,7 @@ double ExchangedRows<Real>::conditional_sum(ThreadTeam& team) {
     const Size here = std::min(end, mine.end);
     const double sum =
         std::accumulate(C_.values + (begin - mine.begin), C_.values + (here - mine.begin), 0.0);
-    partials[static_cast<std::size_t>(first_chunk + c)] =
+    partials[at(first_chunk + c)] =
         std::accumulate(head.begin() + next_heads, head.begin() + next_heads + (end - here), sum);
   });
   processes_.gather(reinterpret_cast<std::byte*>(partials.data()), partial_ends);

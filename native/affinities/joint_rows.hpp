@@ -51,8 +51,8 @@ public:
       const Size begin = own_.begin + block * kJointBlockRows;
       const Size end = std::min(begin + kJointBlockRows, own_.end);
       for (Size i = begin; i < end; ++i) {
-        const auto first = static_cast<std::size_t>(P_.offsets[static_cast<std::size_t>(i)]);
-        const auto last = static_cast<std::size_t>(P_.offsets[static_cast<std::size_t>(i + 1)]);
+        const auto first = static_cast<std::size_t>(P_.offsets[at(i)]);
+        const auto last = static_cast<std::size_t>(P_.offsets[at(i + 1)]);
         visit({i, P_.columns.subspan(first, last - first), P_.values.subspan(first, last - first)},
               worker);
       }

@@ -27,17 +27,17 @@ struct TransposedEdge {
 template <typename Real>
 class MergedRow {
 public:
-  // Adds row `at` of C and the given one of C^T, whose columns ascend, times scale; it is row `row`
-  // of P, for as long as this is not asked for another. Without a branch on which of them is next,
-  // which nothing could predict.
-  JointRow<Real> merge(const Conditional<Real>& C, Size at, Size row,
+  // Adds row `own` of C and the given one of C^T, whose columns ascend, times scale; it is row
+  // `row` of P, for as long as this is not asked for another. Without a branch on which of them is
+  // next, which nothing could predict.
+  JointRow<Real> merge(const Conditional<Real>& C, Size own, Size row,
                        std::span<const TransposedEdge<Real>> others, double scale) {
-    const PointId* mine = C.columns_of(at);
+    const PointId* mine = C.columns_of(own);
     const PointId* mine_end = mine + C.neighbors;
-    const Real* value = C.values_of(at);
+    const Real* value = C.values_of(own);
     const TransposedEdge<Real>* other = others.data();
     const TransposedEdge<Real>* other_end = other + others.size();
-    const std::size_t most = static_cast<std::size_t>(C.neighbors) + others.size();
+    const std::size_t most = at(C.neighbors) + others.size();
     if (columns_.size() < most) {
       columns_.resize(most);
       values_.resize(most);

@@ -35,8 +35,7 @@ class Row {
 public:
   explicit Row(Size neighbors)
       : neighbors_(neighbors), padded_(chunk_count(neighbors, kRowPadding) * kRowPadding),
-        distances_(static_cast<std::size_t>(padded_)), mask_(distances_.size()),
-        weights_(distances_.size()) {
+        distances_(at(padded_)), mask_(distances_.size()), weights_(distances_.size()) {
     std::fill_n(mask_.begin(), neighbors, 1.0);
   }
 
@@ -49,9 +48,7 @@ public:
   Size neighbors() const { return neighbors_; }
   double smallest() const { return unit_.smallest; } // as given
   double unit() const { return unit_.unit; }         // 0 if all distances are equal
-  std::span<const double> weights() const {
-    return {weights_.data(), static_cast<std::size_t>(neighbors_)};
-  }
+  std::span<const double> weights() const { return {weights_.data(), at(neighbors_)}; }
 
   Size at_smallest() const { return std::count(first(), first() + neighbors_, 0.0); }
 
@@ -171,20 +168,18 @@ struct Scratch {
 template <typename Real, typename Body>
 Size count_failures(const ConditionalRows<Real>& rows, ThreadTeam& team, Body&& body) {
   const Step step("BSP");
-  std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()),
-                               Scratch{Row(rows.neighbors), {}});
-  std::vector<Size> failures(static_cast<std::size_t>(chunk_count(rows.rows, kRowsPerChunk)),
-                             Size{0});
+  std::vector<Scratch> scratch(at(team.size()), Scratch{Row(rows.neighbors), {}});
+  std::vector<Size> failures(at(chunk_count(rows.rows, kRowsPerChunk)), Size{0});
   team.for_chunks(static_cast<Size>(failures.size()), [&](Size chunk, int worker) {
     const Size begin = chunk * kRowsPerChunk;
     const Size end = std::min(begin + kRowsPerChunk, rows.rows);
     Size count = 0;
-    Scratch& own = scratch[static_cast<std::size_t>(worker)];
+    Scratch& own = scratch[at(worker)];
     for (Size i = begin; i < end && !team.should_stop(worker); ++i) {
       own.row.load(rows.squared_distances + i * rows.neighbors);
       count += body(i, own) ? 0 : 1;
     }
-    failures[static_cast<std::size_t>(chunk)] = count;
+    failures[at(chunk)] = count;
   });
   return std::accumulate(failures.begin(), failures.end(), Size{0});
 }
@@ -230,7 +225,7 @@ bool mix_row(const ConditionalRows<Real>& rows, std::span<const double> perplexi
     all_reached = all_reached && result.reached;
   }
   normalize_shares(mixture.shares);
-  mixture.sum.assign(static_cast<std::size_t>(row.neighbors()), 0.0);
+  mixture.sum.assign(at(row.neighbors()), 0.0);
   for (std::size_t h = 0; h < mixture.betas.size(); ++h) {
     const double factor = mixture.shares[h] / row.weigh_with_limits(mixture.betas[h]).total;
     for (std::size_t j = 0; j < mixture.sum.size(); ++j) {

@@ -51,14 +51,14 @@ SymmetrizedRows<Real>::SymmetrizedRows(const Conditional<Real>& conditional, Thr
     : C_(conditional), block_bits_(block_bits(conditional.rows)),
       blocks_(chunk_count(conditional.rows, block_columns())),
       chunk_rows_(std::max(kFewestChunkRows, chunk_count(conditional.rows, kMostChunks))),
-      cursors_(static_cast<std::size_t>(conditional.rows)) {
+      cursors_(at(conditional.rows)) {
   const Step step("symmetrisation");
   count_edges(team);
   make_groups(std::max(group_edges, C_.rows * C_.neighbors / kParts));
   const double sum = C_.equal ? entries(team) : 2 * conditional_sum(team);
   scale_ = sum > 0 ? 1 / sum : 0;
   if (groups_.size() == 1 && groups_.front().edges <= kKeptEdges) {
-    kept_.resize(static_cast<std::size_t>(blocks_));
+    kept_.resize(at(blocks_));
   }
 }
 
@@ -70,16 +70,16 @@ void SymmetrizedRows<Real>::for_rows(ThreadTeam& team,
     team.for_chunks(blocks_, [&](Size block, int worker) { visit_kept(block, visit, worker); });
     return;
   }
-  std::vector<Scratch> scratch(static_cast<std::size_t>(team.size()));
+  std::vector<Scratch> scratch(at(team.size()));
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     gather(g, team);
     const Group& group = groups_[g];
     team.for_chunks(group.end - group.begin, [&](Size b, int worker) {
-      Scratch& own = scratch[static_cast<std::size_t>(worker)];
+      Scratch& own = scratch[at(worker)];
       transpose(b, own);
       const Size begin = (group.begin + b) * block_columns();
       const Size end = std::min(begin + block_columns(), C_.rows);
-      KeptBlock* kept = kept_.empty() ? nullptr : &kept_[static_cast<std::size_t>(group.begin + b)];
+      KeptBlock* kept = kept_.empty() ? nullptr : &kept_[at(group.begin + b)];
       if (kept != nullptr) {
         *kept = {};
       }
@@ -101,7 +101,7 @@ void SymmetrizedRows<Real>::for_rows(ThreadTeam& team,
 template <typename Real>
 void SymmetrizedRows<Real>::visit_kept(Size block, const typename JointRows<Real>::Visit& visit,
                                        int worker) const {
-  const KeptBlock& kept = kept_[static_cast<std::size_t>(block)];
+  const KeptBlock& kept = kept_[at(block)];
   std::size_t begin = 0;
   Size row = block * block_columns();
   for (const std::size_t end : kept.ends) {
@@ -115,9 +115,9 @@ void SymmetrizedRows<Real>::visit_kept(Size block, const typename JointRows<Real
 template <typename Real>
 void SymmetrizedRows<Real>::count_edges(ThreadTeam& team) {
   const auto blocks = static_cast<std::size_t>(blocks_);
-  counts_.assign(static_cast<std::size_t>(chunk_count(C_.rows, chunk_rows_)) * blocks, 0);
+  counts_.assign(at(chunk_count(C_.rows, chunk_rows_)) * blocks, 0);
   parallel_for(team, C_.rows, chunk_rows_, [&](Size begin, Size end) {
-    EdgeId* counts = counts_.data() + static_cast<std::size_t>(begin / chunk_rows_) * blocks;
+    EdgeId* counts = counts_.data() + at(begin / chunk_rows_) * blocks;
     for (Size e = begin * C_.neighbors; e < end * C_.neighbors; ++e) {
       ++counts[C_.indices[e] >> block_bits_];
     }
@@ -129,9 +129,8 @@ void SymmetrizedRows<Real>::make_groups(EdgeId most) {
   EdgeId largest = 0;
   for (Size block = 0; block < blocks_; ++block) {
     EdgeId edges = 0;
-    for (auto at = static_cast<std::size_t>(block); at < counts_.size();
-         at += static_cast<std::size_t>(blocks_)) {
-      edges += counts_[at];
+    for (std::size_t count = at(block); count < counts_.size(); count += at(blocks_)) {
+      edges += counts_[count];
     }
     if (groups_.empty() || groups_.back().edges + edges > most) {
       groups_.push_back({block, block, 0});
@@ -140,8 +139,8 @@ void SymmetrizedRows<Real>::make_groups(EdgeId most) {
     groups_.back().edges += edges;
     largest = std::max(largest, groups_.back().edges);
   }
-  edges_.reset(new TransposedEdge<Real>[static_cast<std::size_t>(largest)]);
-  columns_.reset(new std::uint16_t[static_cast<std::size_t>(largest)]);
+  edges_.reset(new TransposedEdge<Real>[at(largest)]);
+  columns_.reset(new std::uint16_t[at(largest)]);
 }
 
 // Brings the edges of a group of columns together. Groups come in turn, each at the cursors that
@@ -164,23 +163,21 @@ void SymmetrizedRows<Real>::gather(std::size_t g, ThreadTeam& team) {
     starts_[block] = start;
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       places[chunk * width + block] = start;
-      start += counts_[chunk * static_cast<std::size_t>(blocks_) +
-                       static_cast<std::size_t>(group.begin) + block];
+      start += counts_[chunk * at(blocks_) + at(group.begin) + block];
     }
   }
   starts_[width] = start;
 
   const Size columns_end = group.end * block_columns();
   parallel_for(team, C_.rows, chunk_rows_, [&](Size begin, Size end) {
-    EdgeId* place = places.data() + static_cast<std::size_t>(begin / chunk_rows_) * width;
+    EdgeId* place = places.data() + at(begin / chunk_rows_) * width;
     for (Size i = begin; i < end; ++i) {
       const PointId* columns = C_.columns_of(i);
       const Real* values = C_.values_of(i);
-      std::uint32_t& cursor = cursors_[static_cast<std::size_t>(i)];
+      std::uint32_t& cursor = cursors_[at(i)];
       Size e = cursor;
       for (; e < C_.neighbors && columns[e] < columns_end; ++e) {
-        const auto to =
-            static_cast<std::size_t>(place[(columns[e] >> block_bits_) - group.begin]++);
+        const auto to = at(place[(columns[e] >> block_bits_) - group.begin]++);
         edges_[to] = {static_cast<PointId>(i), values[e]};
         columns_[to] = static_cast<std::uint16_t>(columns[e] & (block_columns() - 1));
       }
@@ -192,20 +189,20 @@ void SymmetrizedRows<Real>::gather(std::size_t g, ThreadTeam& team) {
 // Makes the rows of C^T that belong to a block of the gathered group.
 template <typename Real>
 void SymmetrizedRows<Real>::transpose(Size block, Scratch& scratch) const {
-  const EdgeId begin = starts_[static_cast<std::size_t>(block)];
-  const EdgeId end = starts_[static_cast<std::size_t>(block + 1)];
-  scratch.edges.resize(static_cast<std::size_t>(end - begin));
-  scratch.starts.assign(static_cast<std::size_t>(block_columns()) + 2, 0);
+  const EdgeId begin = starts_[at(block)];
+  const EdgeId end = starts_[at(block + 1)];
+  scratch.edges.resize(at(end - begin));
+  scratch.starts.assign(at(block_columns()) + 2, 0);
   // Shifted by two, so that after the scatter starts[c] is where row c begins.
   for (EdgeId e = begin; e < end; ++e) {
-    ++scratch.starts[columns_[static_cast<std::size_t>(e)] + 2u];
+    ++scratch.starts[columns_[at(e)] + 2u];
   }
   for (std::size_t c = 2; c < scratch.starts.size(); ++c) {
     scratch.starts[c] += scratch.starts[c - 1];
   }
   for (EdgeId e = begin; e < end; ++e) {
-    EdgeId& place = scratch.starts[columns_[static_cast<std::size_t>(e)] + 1u];
-    scratch.edges[static_cast<std::size_t>(place++)] = edges_[static_cast<std::size_t>(e)];
+    EdgeId& place = scratch.starts[columns_[at(e)] + 1u];
+    scratch.edges[at(place++)] = edges_[at(e)];
   }
 }
 
@@ -230,15 +227,15 @@ double SymmetrizedRows<Real>::entries(ThreadTeam& team) {
 template <typename Real>
 Csr<Real> collect(JointRows<Real>& P, ThreadTeam& team) {
   Csr<Real> matrix;
-  matrix.offsets.assign(static_cast<std::size_t>(P.rows() + 1), 0);
+  matrix.offsets.assign(at(P.rows() + 1), 0);
   P.for_rows(team, [&](const JointRow<Real>& row, int) {
-    matrix.offsets[static_cast<std::size_t>(row.row + 1)] = static_cast<EdgeId>(row.columns.size());
+    matrix.offsets[at(row.row + 1)] = static_cast<EdgeId>(row.columns.size());
   });
   std::partial_sum(matrix.offsets.begin(), matrix.offsets.end(), matrix.offsets.begin());
-  matrix.columns.resize(static_cast<std::size_t>(matrix.offsets.back()));
-  matrix.values.resize(static_cast<std::size_t>(matrix.offsets.back()));
+  matrix.columns.resize(at(matrix.offsets.back()));
+  matrix.values.resize(at(matrix.offsets.back()));
   P.for_rows(team, [&](const JointRow<Real>& row, int) {
-    const EdgeId first = matrix.offsets[static_cast<std::size_t>(row.row)];
+    const EdgeId first = matrix.offsets[at(row.row)];
     std::copy(row.columns.begin(), row.columns.end(), matrix.columns.begin() + first);
     std::copy(row.values.begin(), row.values.end(), matrix.values.begin() + first);
   });

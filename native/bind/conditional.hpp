@@ -15,9 +15,10 @@ Conditional<Real> conditional_of(const Input2<PointId>& indices, const Input2<Re
           static_cast<Size>(indices.shape(1)), equal};
 }
 
+// The columns are those of so many points.
 template <typename Real>
-void require_sorted(const Conditional<Real>& conditional, ThreadTeam& team) {
-  require(is_sorted_by_column(conditional, conditional.rows, team),
+void require_sorted(const Conditional<Real>& conditional, Size points, ThreadTeam& team) {
+  require(is_sorted_by_column(conditional, points, team),
           "a neighbour's index is out of range, or a row is not sorted by column");
 }
 

@@ -41,7 +41,7 @@ FrameTuple to_python(Frame&& frame) {
   const auto features = static_cast<std::size_t>(frame.features());
   std::optional<Output<float>> axes;
   if (frame.axes > 0) {
-    axes = to_numpy(std::move(frame.columns), {features, static_cast<std::size_t>(frame.axes)});
+    axes = to_numpy(std::move(frame.columns), {features, at(frame.axes)});
   }
   return {frame.origin.scale, to_numpy(std::move(frame.origin.centre), {features}), axes};
 }
@@ -113,8 +113,7 @@ Output<double> components_of(const Rows& rows, Size own, Size components, const 
     found = principal_components(*centred, components, loadings ? &*loadings : nullptr, processes,
                                  team);
   });
-  return to_numpy(std::move(found),
-                  {static_cast<std::size_t>(own), static_cast<std::size_t>(components)});
+  return to_numpy(std::move(found), {at(own), at(components)});
 }
 
 Output<double> components(const DataRows& X, Size components, int threads, const OptionalAxes& axes,

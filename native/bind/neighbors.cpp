@@ -28,15 +28,20 @@ template <typename Data, typename Real, typename Search>
 Found run_search_in(const PointSet<Data>& points, Size queries, const SearchSettings& settings,
                     Communicator& processes, Search&& search) {
   const Rows own = rows_of(processes.rank(), processes.size(), queries);
-  const std::vector<std::size_t> shape{static_cast<std::size_t>(own.end - own.begin),
-                                       static_cast<std::size_t>(settings.n_neighbors)};
+  const std::vector<std::size_t> shape{at(own.end - own.begin), at(settings.n_neighbors)};
   const std::size_t stored = shape[0] * shape[1];
   LargeArray<PointId> indices = make_large_array<PointId>(stored, settings.threads);
   LargeArray<Real> distances = make_large_array<Real>(stored, settings.threads);
   std::atomic<Size> done{0};
   PythonPoll poll(settings.progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const NeighborsRequest<Data> request{
-      points, settings.n_neighbors, indices.get(), distances.get(), &done, &processes};
+  const NeighborsRequest<Data> request = {
+      .points = points,
+      .neighbors = settings.n_neighbors,
+      .indices = indices.get(),
+      .squared_distances = distances.get(),
+      .done = &done,
+      .processes = &processes,
+  };
   run_native(settings.threads, poll, [&](ThreadTeam& team) { search(request, team); });
   return {to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape)};
 }
@@ -116,19 +121,20 @@ SparseMetric sparse_metric(const std::string& name) {
 template <typename Data, typename Search>
 FoundOfSparse run_sparse(const SparseData& data, const std::string& metric, Size queries,
                          const SearchSettings& settings, const Search& search) {
-  const std::vector<std::size_t> shape{static_cast<std::size_t>(queries),
-                                       static_cast<std::size_t>(settings.n_neighbors)};
+  const std::vector<std::size_t> shape{at(queries), at(settings.n_neighbors)};
   std::vector<PointId> indices(shape[0] * shape[1]);
   std::vector<double> distances(indices.size());
   std::atomic<Size> done{0};
   PythonPoll poll(settings.progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const SparseRequest<Data> request{data.rows<Data>(),
-                                    data.features(),
-                                    sparse_metric(metric),
-                                    settings.n_neighbors,
-                                    indices.data(),
-                                    distances.data(),
-                                    &done};
+  const SparseRequest<Data> request = {
+      .points = data.rows<Data>(),
+      .features = data.features(),
+      .metric = sparse_metric(metric),
+      .neighbors = settings.n_neighbors,
+      .indices = indices.data(),
+      .squared_distances = distances.data(),
+      .done = &done,
+  };
   run_native(settings.threads, poll, [&](ThreadTeam& team) { search(request, team); });
   return {to_numpy(std::move(indices), shape), to_numpy(std::move(distances), shape)};
 }

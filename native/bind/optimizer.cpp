@@ -51,7 +51,7 @@ public:
     require(static_cast<Size>(rows_) <= kMostPoints, "too many points");
     const Conditional<Real> C = conditional_of(indices, conditional, equal);
     run_native(threads, [&](ThreadTeam& team) {
-      require_sorted(C, team);
+      require_sorted(C, C.rows, team);
       SymmetrizedRows<Real> P(C, team);
       make(P, initial, options, alone_, team);
     });
@@ -71,8 +71,7 @@ public:
     require(points <= kMostPoints, "too many points");
     const Conditional<Real> C = conditional_of(indices, conditional, equal);
     run_native(threads, [&](ThreadTeam& team) {
-      require(is_sorted_by_column(C, points, team),
-              "a neighbour's index is out of range, or a row is not sorted by column");
+      require_sorted(C, points, team);
       ExchangedRows<Real> P(C, points, *others_, team);
       make(P, initial, options, *others_, team);
     });
@@ -199,15 +198,18 @@ public:
       require(array.shape(0) == own_rows() && array.shape(1) == dims_, "the state does not fit");
       return copy(array);
     };
-    optimizer_->restore({of_points("points"),
-                         of_points("updates"),
-                         of_points("gains"),
-                         copy(entry<Input1<Real>>(state, "mean")),
-                         copy(entry<Input1<PointId>>(state, "order")),
-                         copy(entry<Input2<Real>>(state, "kept")),
-                         entry<Size>(state, "iterations"),
-                         entry<Size>(state, "relabelled_at"),
-                         {entry<double>(state, "friction"), entry<double>(state, "work")}});
+    optimizer_->restore({
+        .points = of_points("points"),
+        .updates = of_points("updates"),
+        .gains = of_points("gains"),
+        .mean = copy(entry<Input1<Real>>(state, "mean")),
+        .order = copy(entry<Input1<PointId>>(state, "order")),
+        .kept = copy(entry<Input2<Real>>(state, "kept")),
+        .iterations = entry<Size>(state, "iterations"),
+        .relabelled_at = entry<Size>(state, "relabelled_at"),
+        .friction = {.friction = entry<double>(state, "friction"),
+                     .work = entry<double>(state, "work")},
+    });
   }
 
   Output<Real> points() const {
@@ -284,7 +286,7 @@ private:
   std::size_t own_rows() const {
     const auto all = static_cast<Size>(rows_);
     const Rows own = others_ ? rows_of(*others_, all) : Rows{0, all};
-    return static_cast<std::size_t>(own.end - own.begin);
+    return at(own.end - own.begin);
   }
 
   void make(JointRows<Real>& P, const Input2<Real>& initial, const RepulsionOptions& options,

@@ -87,15 +87,17 @@ void bind_options(nb::module_& m) {
             require(std::all_of(report_every.begin(), report_every.end(),
                                 [](Size n) { return n >= 1; }),
                     "report_every must be positive");
-            new (self) Phase{iterations,
-                             done,
-                             left,
-                             {exaggeration.first, exaggeration.second},
-                             {learning_rate.first, learning_rate.second},
-                             rule_named(rule),
-                             momentum,
-                             max_step,
-                             std::move(report_every)};
+            new (self) Phase{
+                .iterations = iterations,
+                .done = done,
+                .left = left,
+                .exaggeration = {exaggeration.first, exaggeration.second},
+                .learning_rate = {learning_rate.first, learning_rate.second},
+                .rule = rule_named(rule),
+                .momentum = momentum,
+                .max_step = max_step,
+                .report_every = std::move(report_every),
+            };
           },
           "iterations"_a, "done"_a, "exaggeration"_a, "learning_rate"_a, "rule"_a,
           "momentum"_a.none(), "max_step"_a, "report_every"_a = std::vector<Size>{},

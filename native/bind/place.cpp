@@ -40,11 +40,21 @@ public:
     std::atomic<Size> done{0};
     PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
     run_native(threads, poll, [&](ThreadTeam& team) {
-      place_points<Real>({positions_.data(), count(), static_cast<int>(dims), neighbors.data(),
-                          weights.data(), static_cast<Size>(new_points),
-                          static_cast<Size>(neighbors.shape(1)), positions.data(), options_, phase,
-                          &done},
-                         team);
+      place_points<Real>(
+          {
+              .map = positions_.data(),
+              .map_points = count(),
+              .dims = static_cast<int>(dims),
+              .neighbors = neighbors.data(),
+              .weights = weights.data(),
+              .count = static_cast<Size>(new_points),
+              .k = static_cast<Size>(neighbors.shape(1)),
+              .positions = positions.data(),
+              .options = options_,
+              .phase = phase,
+              .done = &done,
+          },
+          team);
     });
     return to_numpy(std::move(positions), {new_points, dims});
   }

@@ -109,7 +109,7 @@ RankArrays rank_penalties_of(const DataRows& X, Input2<PointId> nearest, Input2<
   const std::size_t rows = X.shape(0);
   const std::span<const Size> k(sizes.data(), sizes.shape(0));
   const std::span<const PointId> sample(references.data(), references.shape(0));
-  const auto is_row = [rows](PointId i) { return i >= 0 && static_cast<std::size_t>(i) < rows; };
+  const auto is_row = [rows](PointId i) { return i >= 0 && at(i) < rows; };
   const auto all_rows = [&](const PointId* ids, std::size_t count) {
     return std::all_of(ids, ids + count, is_row);
   };
@@ -124,14 +124,16 @@ RankArrays rank_penalties_of(const DataRows& X, Input2<PointId> nearest, Input2<
           "a neighbourhood is larger than what is known");
   std::atomic<Size> done{0};
   PythonPoll poll(progress, [&done] { return done.load(std::memory_order_relaxed); });
-  const RankRequest<Real> request{rows_of_data<Real>(X),
-                                  nearest.data(),
-                                  static_cast<Size>(nearest.shape(1)),
-                                  asked.data(),
-                                  static_cast<Size>(asked.shape(1)),
-                                  k,
-                                  sample,
-                                  &done};
+  const RankRequest<Real> request = {
+      .points = rows_of_data<Real>(X),
+      .nearest = nearest.data(),
+      .known = static_cast<Size>(nearest.shape(1)),
+      .asked = asked.data(),
+      .asked_each = static_cast<Size>(asked.shape(1)),
+      .sizes = k,
+      .references = sample,
+      .done = &done,
+  };
   Ranks ranks;
   run_native(threads, poll, [&](ThreadTeam& team) { ranks = rank_penalties(request, team); });
   const std::vector<std::size_t> shape{rows, k.size()};

@@ -24,10 +24,14 @@ public:
         shape_{squared_distances.shape(0), squared_distances.shape(1)} {
     require(shape_[1] >= 1, "at least one neighbour is needed");
     run_native(threads, [&](ThreadTeam& team) {
-      body(ConditionalRows<Real>{squared_distances.data(), static_cast<Size>(shape_[0]),
-                                 static_cast<Size>(shape_[1]), conditional_.get(),
-                                 perplexities_.data()},
-           team);
+      const ConditionalRows<Real> rows = {
+          .squared_distances = squared_distances.data(),
+          .rows = static_cast<Size>(shape_[0]),
+          .neighbors = static_cast<Size>(shape_[1]),
+          .conditional = conditional_.get(),
+          .perplexities = perplexities_.data(),
+      };
+      body(rows, team);
     });
   }
 
@@ -91,7 +95,7 @@ symmetrized(Input2<PointId> indices, Input2<Real> conditional, bool equal, int t
   const Conditional<Real> C = conditional_of(indices, conditional, equal);
   Csr<Real> joint;
   run_native(threads, [&](ThreadTeam& team) {
-    require_sorted(C, team);
+    require_sorted(C, C.rows, team);
     SymmetrizedRows<Real> rows(C, team);
     joint = collect(rows, team);
   });

@@ -43,7 +43,7 @@ std::vector<PointId> labels(std::span<const PointId> order, ThreadTeam& team) {
   std::vector<PointId> label(order.size());
   parallel_for(team, static_cast<Size>(order.size()), 16384, [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
-      label[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = static_cast<PointId>(i);
+      label[at(order[at(i)])] = static_cast<PointId>(i);
     }
   });
   return label;
@@ -77,7 +77,7 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
                                        bool half, ThreadTeam& team) {
   const std::vector<PointId> label = labels(order, team);
   const AttractiveKernels<Real>& kernel = kernels().attractive.of<Real>();
-  std::vector<Row<Real>> rows(static_cast<std::size_t>(team.size()));
+  std::vector<Row<Real>> rows(at(team.size()));
   // Of each block of rows: its negative entropy, its largest value, and sum_ij p_ij log(max_k
   // p_ik).
   RowSums blocks;
@@ -85,9 +85,9 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
   std::vector<double> row_sums(label.size(), 0);
   Store next(P.rows());
   P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
-    Row<Real>& row = rows[static_cast<std::size_t>(worker)];
+    Row<Real>& row = rows[at(worker)];
     take_row(given, label, row);
-    next.count_row(label[static_cast<std::size_t>(given.row)], row.columns);
+    next.count_row(label[at(given.row)], row.columns);
     double* block = blocks.of_row(given.row);
     block[0] +=
         kernel.negative_entropy(given.values.data(), static_cast<Size>(given.values.size()));
@@ -99,7 +99,7 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
     }
     block[1] = std::max(block[1], static_cast<double>(most));
     block[2] += most > 0 ? sum * std::log(static_cast<double>(most)) : 0.0;
-    row_sums[static_cast<std::size_t>(given.row)] = sum;
+    row_sums[at(given.row)] = sum;
   });
   blocks.gather(*processes_);
   gather_rows(*processes_, row_sums.data(), P.rows(), 1);
@@ -122,13 +122,13 @@ std::vector<double> Edges<Real>::build(JointRows<Real>& P, std::span<const Point
   next.make_room(to_half != nullptr ? sizeof(std::uint16_t) : sizeof(Real), team.size());
   std::vector<std::vector<std::uint16_t>> halves(rows.size());
   P.for_rows(team, [&](const JointRow<Real>& given, int worker) {
-    Row<Real>& row = rows[static_cast<std::size_t>(worker)];
+    Row<Real>& row = rows[at(worker)];
     take_row(given, label, row);
-    const Size i = label[static_cast<std::size_t>(given.row)];
+    const Size i = label[at(given.row)];
     if (to_half != nullptr) {
-      std::vector<std::uint16_t>& converted = halves[static_cast<std::size_t>(worker)];
+      std::vector<std::uint16_t>& converted = halves[at(worker)];
       const auto edges = static_cast<EdgeId>(row.values.size());
-      row.values.resize(static_cast<std::size_t>(whole_vectors(edges, kernel.edge_lanes)));
+      row.values.resize(at(whole_vectors(edges, kernel.edge_lanes)));
       converted.resize(row.values.size());
       to_half(row.values.data(), static_cast<Size>(row.values.size()), half_scale_,
               converted.data());
@@ -148,8 +148,8 @@ void Edges<Real>::relabel(std::span<const PointId> order, ThreadTeam& team) {
   // From the labels of the rows of P to those of the present points.
   std::vector<PointId> of_points(label.size());
   parallel_for(team, rows(), 16384, [&](Size begin, Size end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      of_points[i] = label[static_cast<std::size_t>(order_[i])];
+    for (auto i = static_cast<std::size_t>(begin); i < at(end); ++i) {
+      of_points[i] = label[at(order_[i])];
     }
   });
   const bool halves = half_scale_ != Real(0);
@@ -167,12 +167,12 @@ template <typename Real>
 template <typename Value>
 typename Edges<Real>::Store Edges<Real>::relabelled(const std::vector<PointId>& label,
                                                     ThreadTeam& team) const {
-  std::vector<Row<Value>> scratch(static_cast<std::size_t>(team.size()));
+  std::vector<Row<Value>> scratch(at(team.size()));
   const auto for_rows = [&](auto&& visit) {
     team.for_chunks(chunk_count(rows(), kEdgeBlockRows), [&](Size block, int worker) {
       const Size end = std::min((block + 1) * kEdgeBlockRows, rows());
       for (Size i = block * kEdgeBlockRows; i < end; ++i) {
-        visit(i, label[static_cast<std::size_t>(i)], scratch[static_cast<std::size_t>(worker)]);
+        visit(i, label[at(i)], scratch[at(worker)]);
       }
     });
   };
@@ -202,29 +202,28 @@ typename Edges<Real>::Store Edges<Real>::exchanged(const std::vector<PointId>& l
   };
   const Rows mine = own();
   const Owners owners(processes_->size(), rows());
-  std::vector<Size> ends(static_cast<std::size_t>(processes_->size()), 0);
+  std::vector<Size> ends(at(processes_->size()), 0);
   for (Size i = mine.begin; i < mine.end; ++i) {
-    ++ends[owners.of(label[static_cast<std::size_t>(i)])];
+    ++ends[owners.of(label[at(i)])];
   }
   std::partial_sum(ends.begin(), ends.end(), ends.begin());
-  std::vector<Size> place(static_cast<std::size_t>(mine.end - mine.begin));
+  std::vector<Size> place(at(mine.end - mine.begin));
   std::vector<Size> next_place(ends.size(), 0);
   std::copy(ends.begin(), ends.end() - 1, next_place.begin() + 1);
   for (Size i = mine.begin; i < mine.end; ++i) {
-    place[static_cast<std::size_t>(i - mine.begin)] =
-        next_place[owners.of(label[static_cast<std::size_t>(i)])]++;
+    place[at(i - mine.begin)] = next_place[owners.of(label[at(i)])]++;
   }
   std::vector<Count> counts(place.size());
   parallel_for(team, mine, kEdgeBlockRows, [&](Size begin, Size end) {
     std::vector<PointId> columns;
     for (Size i = begin; i < end; ++i) {
-      const PointId to = label[static_cast<std::size_t>(i)];
+      const PointId to = label[at(i)];
       join_parts(i, label, columns);
       const Size window = window_of(to, rows());
       const auto near = static_cast<PointId>(std::ranges::count_if(
           columns, [window](PointId column) { return is_near(column, window); }));
-      counts[static_cast<std::size_t>(place[static_cast<std::size_t>(i - mine.begin)])] = {
-          to, near, static_cast<PointId>(columns.size()) - near};
+      counts[at(place[at(i - mine.begin)])] = {to, near,
+                                               static_cast<PointId>(columns.size()) - near};
     }
   });
   Store next(rows());
@@ -258,12 +257,12 @@ void Edges<Real>::send_rows(Rows leaving, const std::vector<PointId>& label, Sto
   std::vector<Row<Value>> merged(count);
   parallel_for(team, leaving, kEdgeBlockRows, [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
-      merge_parts(i, label, merged[static_cast<std::size_t>(i - leaving.begin)]);
+      merge_parts(i, label, merged[at(i - leaving.begin)]);
     }
   });
   std::vector<std::vector<std::size_t>> to(processes); // rows by who gets them
   for (std::size_t row = 0; row < count; ++row) {
-    to[owners.of(label[static_cast<std::size_t>(leaving.begin) + row])].push_back(row);
+    to[owners.of(label[at(leaving.begin) + row])].push_back(row);
   }
   const std::size_t edges_leaving =
       std::transform_reduce(merged.begin(), merged.end(), std::size_t{0}, std::plus<>{},
@@ -279,8 +278,7 @@ void Edges<Real>::send_rows(Rows leaving, const std::vector<PointId>& label, Sto
   for (const std::vector<std::size_t>& theirs : to) {
     for (const std::size_t row : theirs) {
       const Row<Value>& edges = merged[row];
-      heads.push_back({label[static_cast<std::size_t>(leaving.begin) + row],
-                       static_cast<PointId>(edges.columns.size())});
+      heads.push_back({label[at(leaving.begin) + row], static_cast<PointId>(edges.columns.size())});
       columns.insert(columns.end(), edges.columns.begin(), edges.columns.end());
       const auto used = static_cast<std::ptrdiff_t>(edges.columns.size());
       values.insert(values.end(), edges.values.begin(), edges.values.begin() + used);
@@ -296,12 +294,11 @@ void Edges<Real>::send_rows(Rows leaving, const std::vector<PointId>& label, Sto
   std::size_t start = 0;
   for (std::size_t row = 0; row < heads.size(); ++row) {
     starts[row] = start;
-    start += static_cast<std::size_t>(heads[row].edges);
+    start += at(heads[row].edges);
   }
   parallel_for(team, static_cast<Size>(heads.size()), kEdgeBlockRows, [&](Size begin, Size end) {
-    for (auto row = static_cast<std::size_t>(begin); row < static_cast<std::size_t>(end); ++row) {
-      const std::span<const PointId> theirs(columns.data() + starts[row],
-                                            static_cast<std::size_t>(heads[row].edges));
+    for (auto row = static_cast<std::size_t>(begin); row < at(end); ++row) {
+      const std::span<const PointId> theirs(columns.data() + starts[row], at(heads[row].edges));
       next.put_row(heads[row].point, theirs, values.data() + starts[row]);
     }
   });
@@ -315,7 +312,7 @@ void Edges<Real>::take_row(const JointRow<Real>& given, const std::vector<PointI
   row.values.resize(given.columns.size());
   std::size_t count = 0;
   for (std::size_t e = 0; e < given.columns.size(); ++e) {
-    row.columns[count] = label[static_cast<std::size_t>(given.columns[e])];
+    row.columns[count] = label[at(given.columns[e])];
     row.values[count] = given.values[e];
     count += given.columns[e] != given.row;
   }
@@ -326,22 +323,22 @@ void Edges<Real>::take_row(const JointRow<Real>& given, const std::vector<PointI
 template <typename Real>
 void Edges<Real>::join_parts(Size i, const std::vector<PointId>& label,
                              std::vector<PointId>& columns) const {
-  const auto at = static_cast<std::size_t>(i);
+  const std::size_t point = at(i);
   const auto& near = edges_.near;
   const auto& far = edges_.far;
   const Size window = window_of(i, rows());
-  const EdgeId near_begin = near.offsets[at];
-  const EdgeId far_begin = far.offsets[at];
+  const EdgeId near_begin = near.offsets[point];
+  const EdgeId far_begin = far.offsets[point];
   const EdgeId near_end =
-      end_of_edges(near.columns.get(), near_begin, near.offsets[at + 1], i - window);
-  const EdgeId far_end = end_of_edges(far.columns.get(), far_begin, far.offsets[at + 1], i);
-  columns.resize(static_cast<std::size_t>(near_end - near_begin + far_end - far_begin));
+      end_of_edges(near.columns.get(), near_begin, near.offsets[point + 1], i - window);
+  const EdgeId far_end = end_of_edges(far.columns.get(), far_begin, far.offsets[point + 1], i);
+  columns.resize(at(near_end - near_begin + far_end - far_begin));
   PointId* to = columns.data();
   for (EdgeId e = near_begin; e < near_end; ++e) {
-    *to++ = label[static_cast<std::size_t>(window + near.columns[static_cast<std::size_t>(e)])];
+    *to++ = label[at(window + near.columns[at(e)])];
   }
   for (EdgeId e = far_begin; e < far_end; ++e) {
-    *to++ = label[static_cast<std::size_t>(far.columns[static_cast<std::size_t>(e)])];
+    *to++ = label[at(far.columns[at(e)])];
   }
 }
 
@@ -349,31 +346,29 @@ void Edges<Real>::join_parts(Size i, const std::vector<PointId>& label,
 template <typename Real>
 template <typename Value>
 void Edges<Real>::merge_parts(Size i, const std::vector<PointId>& label, Row<Value>& row) const {
-  const auto at = static_cast<std::size_t>(i);
+  const std::size_t point = at(i);
   const auto& near = edges_.near;
   const auto& far = edges_.far;
   const Size window = window_of(i, rows());
-  EdgeId n = near.offsets[at];
-  EdgeId f = far.offsets[at];
-  const EdgeId near_end = end_of_edges(near.columns.get(), n, near.offsets[at + 1], i - window);
-  const EdgeId far_end = end_of_edges(far.columns.get(), f, far.offsets[at + 1], i);
-  row.columns.resize(static_cast<std::size_t>(near_end - n + far_end - f));
+  EdgeId n = near.offsets[point];
+  EdgeId f = far.offsets[point];
+  const EdgeId near_end = end_of_edges(near.columns.get(), n, near.offsets[point + 1], i - window);
+  const EdgeId far_end = end_of_edges(far.columns.get(), f, far.offsets[point + 1], i);
+  row.columns.resize(at(near_end - n + far_end - f));
   row.values.resize(row.columns.size());
   PointId* columns = row.columns.data();
   Value* values = row.values.data();
   const auto take_near = [&] {
-    *columns++ =
-        label[static_cast<std::size_t>(window + near.columns[static_cast<std::size_t>(n)])];
+    *columns++ = label[at(window + near.columns[at(n)])];
     *values++ = near.template values_of<Value>()[n++];
   };
   const auto take_far = [&] {
-    *columns++ = label[static_cast<std::size_t>(far.columns[static_cast<std::size_t>(f)])];
+    *columns++ = label[at(far.columns[at(f)])];
     *values++ = far.template values_of<Value>()[f++];
   };
   while (n < near_end && f < far_end) {
-    const auto near_point =
-        static_cast<std::size_t>(window + near.columns[static_cast<std::size_t>(n)]);
-    const auto far_point = static_cast<std::size_t>(far.columns[static_cast<std::size_t>(f)]);
+    const auto near_point = at(window + near.columns[at(n)]);
+    const auto far_point = static_cast<std::size_t>(far.columns[at(f)]);
     if (order_[near_point] < order_[far_point]) {
       take_near();
     } else {
@@ -404,21 +399,21 @@ void Edges<Real>::Store::count_row(Size i, std::span<const PointId> columns) {
 
 template <typename Real>
 void Edges<Real>::Store::set_counts(Size i, EdgeId near_edges, EdgeId far_edges) {
-  near.offsets[static_cast<std::size_t>(i + 1)] = whole_vectors(near_edges, lanes);
-  far.offsets[static_cast<std::size_t>(i + 1)] = whole_vectors(far_edges, lanes);
+  near.offsets[at(i + 1)] = whole_vectors(near_edges, lanes);
+  far.offsets[at(i + 1)] = whole_vectors(far_edges, lanes);
 }
 
 template <typename Real>
 template <typename Value>
 void Edges<Real>::Store::put_row(Size i, std::span<const PointId> columns, const Value* values) {
-  const auto at = static_cast<std::size_t>(i);
+  const std::size_t point = at(i);
   const Size window = window_of(i, rows());
   std::uint16_t* near_columns = near.columns.get();
   PointId* far_columns = far.columns.get();
   Value* near_values = near.template values_of<Value>();
   Value* far_values = far.template values_of<Value>();
-  EdgeId n = near.offsets[at];
-  EdgeId f = far.offsets[at];
+  EdgeId n = near.offsets[point];
+  EdgeId f = far.offsets[point];
   for (std::size_t e = 0; e < columns.size(); ++e) {
     if (is_near(columns[e], window)) {
       near_columns[n] = static_cast<std::uint16_t>(columns[e] - window);
@@ -428,8 +423,8 @@ void Edges<Real>::Store::put_row(Size i, std::span<const PointId> columns, const
       far_values[f++] = values[e];
     }
   }
-  const EdgeId near_end = near.offsets[at + 1];
-  const EdgeId far_end = far.offsets[at + 1];
+  const EdgeId near_end = near.offsets[point + 1];
+  const EdgeId far_end = far.offsets[point + 1];
   std::fill(near_columns + n, near_columns + near_end, static_cast<std::uint16_t>(i - window));
   std::fill(near_values + n, near_values + near_end, Value(0));
   std::fill(far_columns + f, far_columns + far_end, static_cast<PointId>(i));
@@ -456,14 +451,16 @@ template <typename Real>
 EdgeView<Real> Edges<Real>::view() const {
   const auto& near = edges_.near;
   const auto& far = edges_.far;
-  return {rows(),
-          half_scale_,
-          near.offsets.data(),
-          near.columns.get(),
-          near.values.get(),
-          far.offsets.data(),
-          far.columns.get(),
-          far.values.get()};
+  return {
+      .rows = rows(),
+      .half_scale = half_scale_,
+      .near_offsets = near.offsets.data(),
+      .near_columns = near.columns.get(),
+      .near_values = near.values.get(),
+      .far_offsets = far.offsets.data(),
+      .far_columns = far.columns.get(),
+      .far_values = far.values.get(),
+  };
 }
 
 template class Edges<float>;

@@ -47,7 +47,7 @@ private:
     LargeArray<Column> columns;
     LargeArray<std::byte> values; // of Real, or halves
 
-    explicit Part(Size rows) : offsets(static_cast<std::size_t>(rows) + 1, 0) {}
+    explicit Part(Size rows) : offsets(at(rows) + 1, 0) {}
     // For the edges of all rows, of which offsets[i + 1] has the number in row i.
     void make_room(std::size_t value_bytes, int threads);
     template <typename Value>

@@ -22,11 +22,11 @@ std::vector<Size> byte_ends(const std::vector<Size>& ends, Size item) {
 template <typename Real>
 void Halo<Real>::build(const EdgeView<Real>& edges, Communicator& processes, ThreadTeam& team) {
   const Rows own = rows_of(processes, edges.rows);
-  std::vector<std::atomic<bool>> named(static_cast<std::size_t>(edges.rows));
+  std::vector<std::atomic<bool>> named(at(edges.rows));
   parallel_for(team, own, kEdgeBlockRows, [&](Size begin, Size end) {
     const auto name = [&](Size point) {
       if (!own.has(point)) {
-        named[static_cast<std::size_t>(point)].store(true, std::memory_order_relaxed);
+        named[at(point)].store(true, std::memory_order_relaxed);
       }
     };
     const Size window = edge_window(begin, edges.rows);
@@ -44,7 +44,7 @@ void Halo<Real>::build(const EdgeView<Real>& edges, Communicator& processes, Thr
   for (int rank = 0; rank < processes.size(); ++rank) {
     const Rows theirs = rows_of(rank, processes.size(), edges.rows);
     for (Size i = theirs.begin; i < theirs.end; ++i) {
-      if (named[static_cast<std::size_t>(i)].load(std::memory_order_relaxed)) {
+      if (named[at(i)].load(std::memory_order_relaxed)) {
         foreign_.push_back(static_cast<PointId>(i));
       }
     }
@@ -55,14 +55,12 @@ void Halo<Real>::build(const EdgeView<Real>& edges, Communicator& processes, Thr
 
 template <typename Real>
 void Halo<Real>::fill(Real* points, int dims, Communicator& processes, ThreadTeam& team) {
-  const auto values = [dims](const std::vector<PointId>& ids) {
-    return ids.size() * static_cast<std::size_t>(dims);
-  };
+  const auto values = [dims](const std::vector<PointId>& ids) { return ids.size() * at(dims); };
   out_.resize(values(lent_));
   in_.resize(values(foreign_));
   parallel_for(team, static_cast<Size>(lent_.size()), kPointsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
-      const Size point = lent_[static_cast<std::size_t>(i)];
+      const Size point = lent_[at(i)];
       std::copy_n(points + point * dims, dims, out_.data() + i * dims);
     }
   });
@@ -72,7 +70,7 @@ void Halo<Real>::fill(Real* points, int dims, Communicator& processes, ThreadTea
   parallel_for(team, static_cast<Size>(foreign_.size()), kPointsPerChunk,
                [&](Size begin, Size end) {
                  for (Size i = begin; i < end; ++i) {
-                   const Size point = foreign_[static_cast<std::size_t>(i)];
+                   const Size point = foreign_[at(i)];
                    std::copy_n(in_.data() + i * dims, dims, points + point * dims);
                  }
                });

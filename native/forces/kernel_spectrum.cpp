@@ -108,7 +108,7 @@ void KernelSpectrum<Real>::compute(ThreadTeam& team) {
   const FftTables<double> along_y(2 * half[1]);
   const auto worker_scratch = static_cast<std::size_t>(
       std::max(along_x.scratch_size(kernel.lanes), along_y.scratch_size(kernel.lanes)));
-  std::vector<double> scratch(worker_scratch * static_cast<std::size_t>(team.size()));
+  std::vector<double> scratch(worker_scratch * at(team.size()));
 
   // In a narrow map, or with a small exponent, the kernel is nearly constant, and its slope would
   // drown in the rounding of the potential. The constant part can be taken off. The near part is
@@ -120,7 +120,7 @@ void KernelSpectrum<Real>::compute(ThreadTeam& team) {
   // [x][y], the kernel and then its transform along x.
   const Size stride_y = round_up(half[1] + 1, kernel.lanes);
   const auto room = [](Size count) { // not cleared: the loops write it
-    return std::unique_ptr<double[]>(new double[static_cast<std::size_t>(count)]);
+    return std::unique_ptr<double[]>(new double[at(count)]);
   };
   const std::unique_ptr<double[]> by_x = room((half[0] + 1) * stride_y);
   // What the last loop takes of each x.
@@ -142,7 +142,7 @@ void KernelSpectrum<Real>::compute(ThreadTeam& team) {
   });
   team.for_chunks(stride_y / kernel.lanes, [&](Size chunk, int worker) {
     kernel.fft_even_lines(along_x.plan(), by_x.get() + chunk * kernel.lanes, stride_y,
-                          scratch.data() + static_cast<std::size_t>(worker) * worker_scratch);
+                          scratch.data() + at(worker) * worker_scratch);
   });
 
   // [y][kx], then the transform along y.
@@ -152,19 +152,19 @@ void KernelSpectrum<Real>::compute(ThreadTeam& team) {
     for (Size y = begin; y < end; ++y) {
       double* line = by_y.get() + y * stride_x;
       for (Size x = 0; x <= half[0]; ++x) {
-        line[x] = by_x[static_cast<std::size_t>(x * stride_y + y)];
+        line[x] = by_x[at(x * stride_y + y)];
       }
       std::fill(line + half[0] + 1, line + stride_x, 0.0);
     }
   });
   team.for_chunks(stride_x / kernel.lanes, [&](Size chunk, int worker) {
     kernel.fft_even_lines(along_y.plan(), by_y.get() + chunk * kernel.lanes, stride_x,
-                          scratch.data() + static_cast<std::size_t>(worker) * worker_scratch);
+                          scratch.data() + at(worker) * worker_scratch);
   });
 
   const Size lanes = grid_kernels_.lanes;
   const Size kernel_slab = (half[1] + 1) * lanes;
-  values_.assign(static_cast<std::size_t>(slabs_ * kernel_slab), Real(0));
+  values_.assign(at(slabs_ * kernel_slab), Real(0));
   // Each row's contribution to the inverse transform at the nodes (m, n), m and n up to 3.
   struct NearNodes {
     double values[4][4] = {};
@@ -185,14 +185,11 @@ void KernelSpectrum<Real>::compute(ThreadTeam& team) {
         for (Size y = begin; y < end; ++y) {
           double row[4] = {};
           for (Size x = 0; x <= half[0]; ++x) {
-            const double window =
-                splines_x[static_cast<std::size_t>(x)] * spline_spectrum(y, half[1]);
-            const double value =
-                by_y[static_cast<std::size_t>(y * stride_x + x)] / (window * window * points);
-            values_[static_cast<std::size_t>(x / lanes * kernel_slab + y * lanes + x % lanes)] =
-                static_cast<Real>(value);
+            const double window = splines_x[at(x)] * spline_spectrum(y, half[1]);
+            const double value = by_y[at(y * stride_x + x)] / (window * window * points);
+            values_[at(x / lanes * kernel_slab + y * lanes + x % lanes)] = static_cast<Real>(value);
             for (int m = 0; m < 4; ++m) {
-              row[m] += value * cosines_x[static_cast<std::size_t>(4 * x + m)];
+              row[m] += value * cosines_x[at(4 * x + m)];
             }
           }
           for (int n = 0; n < 4; ++n) {

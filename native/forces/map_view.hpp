@@ -26,8 +26,8 @@ public:
     for (Size i = 0; i < count; ++i) {
       for (int axis = 0; axis < dims; ++axis) {
         const Real value = points[i * dims + axis];
-        Real& low = lower_[static_cast<std::size_t>(axis)];
-        Real& high = upper_[static_cast<std::size_t>(axis)];
+        Real& low = lower_[at(axis)];
+        Real& high = upper_[at(axis)];
         low = std::min(low, value);
         high = std::max(high, value);
       }

@@ -32,11 +32,11 @@ template <typename Real>
 void AllPairs<Real>::take_points(const Real* points, Size count, ThreadTeam& team) {
   count_ = count;
   const Size stride = count + kernels_.lanes;
-  coordinates_.resize(static_cast<std::size_t>(stride * dims_));
-  axes_.resize(static_cast<std::size_t>(dims_));
+  coordinates_.resize(acctsne::at(stride * dims_));
+  axes_.resize(acctsne::at(dims_));
   for (int axis = 0; axis < dims_; ++axis) {
     Real* values = coordinates_.data() + axis * stride;
-    axes_[static_cast<std::size_t>(axis)] = values;
+    axes_[acctsne::at(axis)] = values;
     parallel_for(team, count, 65536, [&](Size begin, Size end) {
       for (Size i = begin; i < end; ++i) {
         values[i] = points[i * dims_ + axis];
@@ -51,7 +51,7 @@ double AllPairs<Real>::at(const Real* u, Size left_out, Real* force) const {
   const auto exponent = static_cast<Real>(exponent_);
   constexpr int kUsualDims = 8;
   double usual[kUsualDims] = {};
-  std::vector<double> many(dims_ > kUsualDims ? static_cast<std::size_t>(dims_) : 0);
+  std::vector<double> many(dims_ > kUsualDims ? acctsne::at(dims_) : 0);
   double* sums = dims_ > kUsualDims ? many.data() : usual;
   const double z = left_out < 0
                        ? range(dims_, axes_.data(), 0, count_, u, exponent, sums)
@@ -75,11 +75,10 @@ void ExactRepulsion<Real>::forces(const MapView<Real>& map, Communicator& proces
   const Step step("repulsive", seconds.repulsive);
   const Rows own = rows_of(processes, map.count);
   pairs_.take_points(map.points, map.count, team);
-  z_of_rows_.resize(static_cast<std::size_t>(map.count));
+  z_of_rows_.resize(at(map.count));
   parallel_for(team, own, rows_per_task(map.count), [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
-      z_of_rows_[static_cast<std::size_t>(i)] =
-          pairs_.at(map.points + i * dims_, i, force + i * dims_);
+      z_of_rows_[at(i)] = pairs_.at(map.points + i * dims_, i, force + i * dims_);
     }
   });
   add_rows(z, z_of_rows_.data(), own, team);
@@ -92,7 +91,7 @@ void ExactRepulsion<Real>::forces(const Real* points, Size count, std::span<cons
   const auto listed = static_cast<Size>(rows.size());
   parallel_for(team, listed, rows_per_task(count), [&](Size begin, Size end) {
     for (Size r = begin; r < end; ++r) {
-      const Size i = rows[static_cast<std::size_t>(r)];
+      const Size i = rows[at(r)];
       z[r] = pairs_.at(points + i * dims_, i, force + r * dims_);
     }
   });

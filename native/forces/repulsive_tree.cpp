@@ -77,7 +77,7 @@ void TreeRepulsion<Real, Dims>::forces(const MapView<Real>& map, Communicator& p
   }
   const Step step("repulsive", seconds.repulsive);
   const Rows own = rows_of(processes, map.count);
-  z_of_rows_.resize(static_cast<std::size_t>(map.count)); // own rows are all written
+  z_of_rows_.resize(at(map.count)); // own rows are all written
   push_groups(own, force, team);
   add_rows(z, z_of_rows_.data(), own, team);
 }
@@ -124,7 +124,7 @@ bool TreeRepulsion<Real, Dims>::tree_fits(const MapView<Real>& map, StepSeconds&
     for (Size i = begin; i < end; ++i) {
       for (int axis = 0; axis < Dims; ++axis) {
         const Size c = i * Dims + axis;
-        const Real expected = shift[axis] + scale * built_from_[static_cast<std::size_t>(c)];
+        const Real expected = shift[axis] + scale * built_from_[at(c)];
         found += std::abs(points[c] - expected) <= allowed ? 0 : 1; // 1 also if it is not finite
       }
     }
@@ -169,12 +169,12 @@ static_assert(kGroupPoints <= kSubtreePoints); // so that all groups lie in subt
 template <typename Real, int Dims>
 void TreeRepulsion<Real, Dims>::find_groups(ThreadTeam& team) {
   const auto subtrees = static_cast<Size>(tree_.subtree_count());
-  group_starts_.resize(static_cast<std::size_t>(subtrees));
+  group_starts_.resize(at(subtrees));
   parallel_for(team, subtrees, kSubtreesPerChunk, [&](Size begin, Size end) {
     for (Size subtree = begin; subtree < end; ++subtree) {
       std::size_t count = 0;
       visit_groups(subtree, [&](PointGroup) { ++count; });
-      group_starts_[static_cast<std::size_t>(subtree)] = count;
+      group_starts_[at(subtree)] = count;
     }
   });
   std::size_t groups = 0;
@@ -184,7 +184,7 @@ void TreeRepulsion<Real, Dims>::find_groups(ThreadTeam& team) {
   groups_.resize(groups);
   parallel_for(team, subtrees, kSubtreesPerChunk, [&](Size begin, Size end) {
     for (Size subtree = begin; subtree < end; ++subtree) {
-      PointGroup* to = groups_.data() + group_starts_[static_cast<std::size_t>(subtree)];
+      PointGroup* to = groups_.data() + group_starts_[at(subtree)];
       visit_groups(subtree, [&](PointGroup group) { *to++ = group; });
     }
   });
@@ -196,7 +196,7 @@ void TreeRepulsion<Real, Dims>::visit_groups(Size subtree, Visit&& visit) const 
   const auto nodes = tree_.nodes();
   const auto [first, end] = tree_.nodes_of_subtree(subtree);
   for (NodeId id = first; id < end;) {
-    const Node<Real, Dims>& node = nodes[static_cast<std::size_t>(id)];
+    const Node<Real, Dims>& node = nodes[at(id)];
     if (node.mass() > kGroupPoints && !node.leaf) {
       ++id;
       continue;
@@ -223,7 +223,7 @@ bool TreeRepulsion<Real, Dims>::make_lists(ThreadTeam& team) {
   const auto list_sources = std::get<Dims - 1>(kernels().tree.of<Real>().list_sources);
   std::atomic<bool> are_whole = true;
   parallel_for(team, static_cast<Size>(groups_.size()), kGroupsPerChunk, [&](Size begin, Size end) {
-    for (auto g = static_cast<std::size_t>(begin); g < static_cast<std::size_t>(end); ++g) {
+    for (auto g = static_cast<std::size_t>(begin); g < at(end); ++g) {
       list_sources(view, groups_[g], accept_, 0, lists_[g]);
       if (lists_[g].next < view.node_count) {
         are_whole.store(false, std::memory_order_relaxed);
@@ -247,14 +247,14 @@ void TreeRepulsion<Real, Dims>::push_groups(Rows own, Real* force, ThreadTeam& t
                                    [&](PointId r) { return own.has(r); });
   };
   parallel_for(team, static_cast<Size>(groups_.size()), kGroupsPerChunk, [&](Size begin, Size end) {
-    for (auto g = static_cast<std::size_t>(begin); g < static_cast<std::size_t>(end); ++g) {
+    for (auto g = static_cast<std::size_t>(begin); g < at(end); ++g) {
       const PointGroup group = groups_[g];
       if (!concerns(group)) {
         continue;
       }
       for (PointId place = group.begin; place < group.end; ++place) {
         std::fill_n(force + row(place) * Dims, Dims, Real(0));
-        z_of_rows_[static_cast<std::size_t>(row(place))] = 0;
+        z_of_rows_[at(row(place))] = 0;
       }
       double z = push(view, group, lists_[g], true, exponent, force);
       // What the list has no room for.
@@ -263,7 +263,7 @@ void TreeRepulsion<Real, Dims>::push_groups(Rows own, Real* force, ThreadTeam& t
         list_sources(view, group, accept_, next, more);
         z += push(view, group, more, false, exponent, force);
       }
-      z_of_rows_[static_cast<std::size_t>(row(group.begin))] = z;
+      z_of_rows_[at(row(group.begin))] = z;
     }
   });
 }

@@ -61,10 +61,10 @@ void SharedCharges<Real, Dims>::for_tiles(Size name, Body&& body) const {
     body(tile + 1);
   }
   if ((reaches & kReachesX) != 0) {
-    body(tile + tiles_.a_strip);
+    body(tile + tiles_.per_strip);
   }
   if (reaches == (kReachesX | kReachesY)) {
-    body(tile + tiles_.a_strip + 1);
+    body(tile + tiles_.per_strip + 1);
   }
 }
 
@@ -184,7 +184,7 @@ void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry,
   of_workers_.assign(at(team.size() * names), 0);
   constexpr int strip_bits = std::countr_zero(static_cast<std::size_t>(kStripColumns));
   const int row_bits = std::countr_zero(static_cast<std::size_t>(tiles_.rows));
-  const auto a_strip = static_cast<std::uint32_t>(tiles_.a_strip);
+  const auto per_strip = static_cast<std::uint32_t>(tiles_.per_strip);
   team.for_chunks(chunk_count(own.end - own.begin, kBlockRows), [&](Size block, int worker) {
     std::uint32_t* by_name = of_workers_.data() + worker * names;
     const Size begin = own.begin + block * kBlockRows;
@@ -199,7 +199,7 @@ void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry,
       const std::uint32_t along = first[1] >> row_bits;
       const bool reaches_x = (first[0] + 3) >> strip_bits > strip;
       const bool reaches_y = (first[1] + 3) >> row_bits > along;
-      const std::uint32_t name = (strip * a_strip + along) * kReaches +
+      const std::uint32_t name = (strip * per_strip + along) * kReaches +
                                  (reaches_x ? kReachesX : 0) + (reaches_y ? kReachesY : 0);
       names_[at(i - own.begin)] = name;
       ++by_name[name];
@@ -214,7 +214,7 @@ void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry,
     for (Size name = 0; name < names; ++name) {
       if (by_name[name] > 0) {
         for_tiles(name, [&](Size tile) { mine[tile] += by_name[name]; });
-        mine[tiles_.count() + name / kReaches / tiles_.a_strip] += by_name[name];
+        mine[tiles_.count() + name / kReaches / tiles_.per_strip] += by_name[name];
       }
     }
   }
@@ -229,7 +229,7 @@ template <typename Real, int Dims>
 void SharedCharges<Real, Dims>::choose_owners(int processes) {
   const Size numbers = tiles_.count() + tiles_.strips;
   // More than there are, for the names that would lead beyond the grid and that no point has.
-  owners_.assign(at(tiles_.count() + tiles_.a_strip + 1), kNobody);
+  owners_.assign(at(tiles_.count() + tiles_.per_strip + 1), kNobody);
   for (Size tile = 0; tile < tiles_.count(); ++tile) {
     std::uint32_t most = 0;
     for (std::int32_t rank = 0; rank < processes; ++rank) {

@@ -22,8 +22,17 @@ namespace acctsne {
   extern const Both<GridKernels> kGridKernels;                                                     \
   extern const Both<UpdateKernels> kUpdateKernels;                                                 \
   constexpr KernelTables kTables = {                                                               \
-      #level_,      kLinearKernels,     kSearchKernels,   kDistanceKernels, kPerplexityKernels,    \
-      kTreeKernels, kAttractiveKernels, kAllPairsKernels, kGridKernels,     kUpdateKernels};       \
+      .level = #level_,                                                                            \
+      .linear = kLinearKernels,                                                                    \
+      .search = kSearchKernels,                                                                    \
+      .distances = kDistanceKernels,                                                               \
+      .perplexity = kPerplexityKernels,                                                            \
+      .tree = kTreeKernels,                                                                        \
+      .attractive = kAttractiveKernels,                                                            \
+      .all_pairs = kAllPairsKernels,                                                               \
+      .grid = kGridKernels,                                                                        \
+      .update = kUpdateKernels,                                                                    \
+  };                                                                                               \
   }
 ACCTSNE_TABLES_OF(baseline)
 #ifdef ACCTSNE_BUILD_AVX2
@@ -38,16 +47,18 @@ ACCTSNE_TABLES_OF(avx512)
 namespace dotprod {
 extern const SearchKernels kSearchKernels;
 extern const Both<DistanceKernels> kDistanceKernels;
-constexpr KernelTables kTables = {"dotprod",
-                                  baseline::kLinearKernels,
-                                  kSearchKernels,
-                                  kDistanceKernels,
-                                  baseline::kPerplexityKernels,
-                                  baseline::kTreeKernels,
-                                  baseline::kAttractiveKernels,
-                                  baseline::kAllPairsKernels,
-                                  baseline::kGridKernels,
-                                  baseline::kUpdateKernels};
+constexpr KernelTables kTables = {
+    .level = "dotprod",
+    .linear = baseline::kLinearKernels,
+    .search = kSearchKernels,
+    .distances = kDistanceKernels,
+    .perplexity = baseline::kPerplexityKernels,
+    .tree = baseline::kTreeKernels,
+    .attractive = baseline::kAttractiveKernels,
+    .all_pairs = baseline::kAllPairsKernels,
+    .grid = baseline::kGridKernels,
+    .update = baseline::kUpdateKernels,
+};
 } // namespace dotprod
 #endif
 

@@ -1,4 +1,4 @@
-// Complex FFTs, one per vector lane, for the convolution of the grid (forces/convolution.cpp).
+// Complex FFTs, one per vector lane, for the convolution of the grid (forces/kernel_spectrum.cpp).
 //
 // Stockham's self-sorting form of the Cooley-Tukey algorithm: each pass reads one buffer and writes
 // the other, and the result comes out in order. A lane never talks to another, so every operation

@@ -63,7 +63,8 @@ template <typename Real>
 struct GridKernels {
   int lanes; // of a vector of Real
 
-  // forces/convolution.cpp: its three passes, each for the rows or columns that fill a vector.
+  // forces/kernel_spectrum.cpp: three parts of a convolution, each for the rows or columns that
+  // fill a vector, and the transform of lines that are even.
   // `scratch` holds 6 * length * vector lanes elements.
   void (*fft_grid_to_spectrum)(const FftPlan<Real>& plan, const Real* grid, Size grid_stride,
                                Size columns, Real* spectrum, Size slab_size, Real* scratch);
@@ -72,15 +73,16 @@ struct GridKernels {
   void (*fft_spectrum_to_grid)(const FftPlan<Real>& plan, const Real* spectrum, Size slab_size,
                                Real* grid, Size grid_stride, Size columns, Real* scratch);
   void (*fft_even_lines)(const FftPlan<Real>& plan, Real* lines, Size stride, Real* scratch);
-  // forces/repulsive_fft.cpp: between the fine and the coarse grid, and between points and grid.
+  // forces/coarse_grid.cpp: between the fine and the coarse grid.
   void (*coarsen_line)(const Real* fine, Size coarse_nodes, Real* coarse);
   void (*refine_line)(const Real* coarse, Size fours, Real* fine);
   void (*add_lines)(const Real* const* lines, const Real* weights, int count, Size length,
                     Real* to);
-  // In 1-D and 2-D only.
+  // forces/charge_spreader.cpp: from points to the grid, in 1-D and in 2-D.
   using SpreadPoints = void (*)(const GridGeometry<Real>& geometry, const Real* points,
                                 const PointId* ids, Size count, Real* grid);
   SpreadPoints spread_points[2];
+  // forces/repulsive_fft.cpp: from the grid to points, likewise.
   using GatherPoints = double (*)(const GridGeometry<Real>& geometry, const Real* points,
                                   Size count, const Real* grid, Real* force);
   GatherPoints gather_points[2];

@@ -20,13 +20,15 @@ struct LinearKernels {
   // `stride` apart.
   void (*pack_transposed)(const Real* columns, Size stride, Size depth, Real* panel);
 
-  // linear/orthonormal.cpp, linear/eigen.cpp.
+  // linear/orthonormal.cpp, linear/eigen.cpp, neighbors/centred_rows.cpp.
   Real (*dot)(const Real* a, const Real* b, Size count);
+  // linear/orthonormal.cpp, linear/eigen.cpp.
   void (*add_multiple)(Real factor, const Real* from, Size count, Real* to);
-  // a becomes cosine * a - sine * b, and b sine * a + cosine * b.
+  // linear/eigen.cpp: a becomes cosine * a - sine * b, and b sine * a + cosine * b.
   void (*rotate)(Real cosine, Real sine, Size count, Real* a, Real* b);
 
-  // neighbors/centred_rows.cpp: the largest size of a number.
+  // linear/orthonormal.cpp, linear/eigen.cpp, neighbors/centred_rows.cpp,
+  // neighbors/centred_sparse_rows.cpp: the largest size of a number.
   Real (*largest_size)(const Real* numbers, Size count);
   // neighbors/multiplied_rows.hpp: scale * row - centre, in double, rounded to float or to Real;
   // returns its squared norm.

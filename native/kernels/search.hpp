@@ -107,10 +107,10 @@ struct FilledRange {
 // Rows of the data.
 template <typename Real>
 struct DistanceKernels {
-  // neighbors/approximate.cpp, neighbors/exact.cpp: squared distance of two rows of the data times
-  // scale, in Real and in double.
+  // neighbors/approximate.cpp: squared distance of two rows of the data times scale, in Real.
   using SquaredDistance = double (*)(const Real* a, const Real* b, Size features, double scale);
   SquaredDistance near_distance;
+  // neighbors/approximate.cpp, neighbors/exact.cpp, neighbors/ring.cpp: the same in double.
   SquaredDistance squared_distance;
 
   // neighbors/full_distances.cpp, neighbors/approximate.cpp: squared distances of a point from the
@@ -118,7 +118,7 @@ struct DistanceKernels {
   // lines.
   void (*squared_distances_to)(const Real* point, const Real* rows, const PointId* named,
                                Size count, Size dims, Real* distances);
-  // Likewise of rows of integers, whose sums must fit 32 bits.
+  // neighbors/full_distances.cpp: likewise of rows of integers, whose sums must fit 32 bits.
   void (*squared_distances_of_integers)(const RowInteger* point, const RowInteger* rows,
                                         const PointId* named, Size count, Size dims,
                                         Real* distances);
@@ -127,7 +127,8 @@ struct DistanceKernels {
   // not depend on what else is asked for.
   void (*squared_distances_of_all)(FilledRange<Real> points, FilledRange<Real> rows, Size dims,
                                    Real* distances, Size stride);
-  // neighbors/byte_rows.cpp: whether all numbers are bytes, which are then written.
+  // neighbors/byte_rows.cpp, neighbors/exact.cpp: whether all numbers are bytes, which are then
+  // written.
   bool (*to_bytes)(const Real* from, Size count, std::uint8_t* to);
 };
 

@@ -1,6 +1,6 @@
-// Cubic B-splines between points and grid (forces/repulsive_fft.cpp): spreading unit charges,
-// gathering a potential and its gradient. The grid is [x][y], y contiguous; a point touches 4 x 4
-// nodes.
+// Cubic B-splines between points and grid: spreading unit charges (forces/charge_spreader.cpp),
+// gathering a potential and its gradient (forces/repulsive_fft.cpp). The grid is [x][y], y
+// contiguous; a point touches 4 x 4 nodes.
 
 // Four weights and their slopes per grid step, in the arithmetic of T: one point, or a vector of
 // them. `f` in [0, 1): the distance from node 1 of the four.

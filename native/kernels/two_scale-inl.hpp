@@ -1,4 +1,4 @@
-// Between grids whose steps differ by kCoarseness = 4 (forces/repulsive_fft.cpp). A cubic B-spline
+// Between grids whose steps differ by kCoarseness = 4 (forces/coarse_grid.cpp). A cubic B-spline
 // of the coarse grid is a sum of 13 of the fine one, so that going over loses nothing: charges go
 // to the coarse grid with these weights, and a potential comes back with the same.
 //

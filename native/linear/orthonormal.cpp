@@ -44,7 +44,7 @@ public:
     }
     const MatrixView<double> before = matrix<double>(rows_, begin, length_);
     left_.pack(matrix<double>(row(begin), end - begin, length_));
-    along_.assign(static_cast<std::size_t>((end - begin) * begin), 0.0);
+    along_.assign(at((end - begin) * begin), 0.0);
     add_product(left_, before.transposed(), along_.data(), begin, team);
     std::transform(along_.begin(), along_.end(), along_.begin(), std::negate<>());
     left_.pack(matrix<double>(along_.data(), end - begin, begin));

@@ -101,13 +101,13 @@ void add_product(const LeftFactor<Real>& left, const MatrixView<Real>& right, Re
   const Size tile = left.kernels().tile_columns;
   const Size terms = std::max<Size>(1, left.rows() * left.depth() * tile);
   const Size grain = tile * std::max<Size>(1, kTerms / terms);
-  std::vector<ProductScratch<Real>> scratch(static_cast<std::size_t>(team.size()));
+  std::vector<ProductScratch<Real>> scratch(at(team.size()));
   team.for_chunks(chunk_count(right.columns, grain), [&](Size chunk, int worker) {
     const Size begin = chunk * grain;
     MatrixView<Real> columns = right;
     columns.numbers += begin * right.column_stride;
     columns.columns = std::min(grain, right.columns - begin);
-    add_product(left, columns, product + begin, stride, scratch[static_cast<std::size_t>(worker)]);
+    add_product(left, columns, product + begin, stride, scratch[at(worker)]);
   });
 }
 

@@ -31,7 +31,7 @@ MatrixView<Real> matrix(const Real* numbers, Size rows, Size columns) {
 template <typename Real>
 class LineAligned {
 public:
-  void resize(Size count) { lines_.resize(static_cast<std::size_t>(chunk_count(count, kNumbers))); }
+  void resize(Size count) { lines_.resize(at(chunk_count(count, kNumbers))); }
   Real* data() { return reinterpret_cast<Real*>(lines_.data()); }
   const Real* data() const { return reinterpret_cast<const Real*>(lines_.data()); }
 

@@ -17,7 +17,7 @@ using Numbers = std::vector<double>;
 Numbers product(const MatrixView<double>& left, const MatrixView<double>& right, ThreadTeam& team) {
   LeftFactor<double> packed;
   packed.pack(left);
-  Numbers result(static_cast<std::size_t>(left.rows * right.columns), 0.0);
+  Numbers result(at(left.rows * right.columns), 0.0);
   add_product(packed, right, result.data(), right.columns, team);
   return result;
 }
@@ -25,7 +25,7 @@ Numbers product(const MatrixView<double>& left, const MatrixView<double>& right,
 bool stand_still(const Numbers& before, const Numbers& variances, const SubspaceEffort& effort) {
   double change = 0;
   double largest = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(effort.leading); ++i) {
+  for (std::size_t i = 0; i < at(effort.leading); ++i) {
     change = std::max(change, std::abs(variances[i] - before[i]));
     largest = std::max(largest, std::abs(variances[i]));
   }
@@ -35,7 +35,7 @@ bool stand_still(const Numbers& before, const Numbers& variances, const Subspace
 } // namespace
 
 Numbers random_basis(Size rows, Size length, ThreadTeam& team) {
-  Numbers basis(static_cast<std::size_t>(rows * length));
+  Numbers basis(at(rows * length));
   fill_random(basis.data(), rows * length, 0);
   orthonormalize(basis.data(), rows, length, team);
   return basis;
@@ -45,7 +45,7 @@ void iterate(Numbers& basis, Size length, const SubspaceEffort& effort,
              const TimesCovariance& times_covariance, Communicator& processes, ThreadTeam& team) {
   const Size rows = static_cast<Size>(basis.size()) / length;
   Numbers products(basis.size());
-  Numbers before(static_cast<std::size_t>(rows), 0.0);
+  Numbers before(at(rows), 0.0);
   for (int pass = 1; pass <= effort.passes; ++pass) {
     times_covariance(basis, products.data());
     const MatrixView<double> moved = matrix<double>(products.data(), rows, length);
@@ -56,8 +56,8 @@ void iterate(Numbers& basis, Size length, const SubspaceEffort& effort,
       Numbers within = product(from, moved.transposed(), team);
       for (Size i = 0; i < rows; ++i) {
         for (Size j = 0; j < i; ++j) {
-          double& a = within[static_cast<std::size_t>(i * rows + j)];
-          double& b = within[static_cast<std::size_t>(j * rows + i)];
+          double& a = within[at(i * rows + j)];
+          double& b = within[at(j * rows + i)];
           a = b = (a + b) / 2;
         }
       }

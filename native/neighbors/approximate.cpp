@@ -35,7 +35,7 @@ namespace {
 // A set of places that is cheap to empty.
 class PlaceSet {
 public:
-  void start(Size most) { slots_.assign(std::bit_ceil(static_cast<std::size_t>(2 * most)), -1); }
+  void start(Size most) { slots_.assign(std::bit_ceil(at(2 * most)), -1); }
   // False if it was there.
   bool insert(PointId place) {
     const std::size_t last = slots_.size() - 1;
@@ -72,8 +72,8 @@ public:
     }
     const Size first = rows_of(processes.rank(), processes.size(), rows).begin;
     const Size count = rows_of(processes.rank(), processes.size(), rows).end - first;
-    coordinates_.reset(new float[static_cast<std::size_t>(rows * own.dims)]);
-    squared_norms_.reset(new double[static_cast<std::size_t>(rows)]);
+    coordinates_.reset(new float[at(rows * own.dims)]);
+    squared_norms_.reset(new double[at(rows)]);
     std::copy_n(own.coordinates, count * own.dims, coordinates_.get() + first * own.dims);
     std::copy_n(own.squared_norms, count, squared_norms_.get() + first);
     gather_rows(processes, coordinates_.get(), rows, own.dims);
@@ -105,7 +105,7 @@ public:
         projection_(points_.projection, all_rows_, processes_),
         cells_(projection_.get(), all_rows_, points_.features, team), found_rows_(request, cells_),
         found_first_(first_neighbors(points_, all_rows_, request.neighbors)),
-        kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
+        kernel_(kernels().distances.of<Data>()), scratch_(at(team.size())) {}
 
   void run(ThreadTeam& team) {
     visit_cells(team);
@@ -162,8 +162,8 @@ private:
 
   void visit_cells(ThreadTeam& team) {
     const Rows places = found_rows_.places();
-    first_found_ = make_large_array<PointId>(
-        static_cast<std::size_t>((places.end - places.begin) * found_first_), team.size());
+    first_found_ =
+        make_large_array<PointId>(at((places.end - places.begin) * found_first_), team.size());
     const CellPanels panels(cells_, projection_.get(), team);
     projection_.release();
     const CellProbe probe(cells_, panels, has_residuals(), found_first_, effort_.cells,
@@ -172,8 +172,7 @@ private:
     team.for_chunks(own.end - own.begin, [&](Size chunk, int worker) {
       const Size cell = own.begin + chunk;
       const Size first = cells_.begin(cell);
-      if (probe.search(cell, first_found(first), scratch_[static_cast<std::size_t>(worker)].cells,
-                       team, worker)) {
+      if (probe.search(cell, first_found(first), scratch_[at(worker)].cells, team, worker)) {
         count_done((cells_.end(cell) - first) / 2);
       }
     });
@@ -183,7 +182,7 @@ private:
   void visit_all_neighbors(ThreadTeam& team) {
     const Size length = points_.coordinate_row();
     const LargeArray<float> coordinates =
-        make_large_array<float>(static_cast<std::size_t>(all_rows_ * length), team.size());
+        make_large_array<float>(at(all_rows_ * length), team.size());
     parallel_for(team, all_rows_, kCellPoints, [&](Size begin, Size end) {
       for (Size place = begin; place < end; ++place) {
         points_.lay_out_coordinates(cells_.row(place), coordinates.get() + place * length, length);
@@ -236,7 +235,7 @@ private:
     std::vector<Size> asked_ends;
     const std::vector<PointId> asked = deliver(processes_, others, ends, &asked_ends);
     std::vector<PointId> leaving;
-    leaving.reserve(asked.size() * static_cast<std::size_t>(found_first_));
+    leaving.reserve(asked.size() * at(found_first_));
     for (const PointId place : asked) {
       leaving.insert(leaving.end(), first_found(place), first_found(place) + found_first_);
     }
@@ -263,7 +262,7 @@ private:
   void visit_neighbors(Rows cells, Size first_place, const Surroundings& around, ThreadTeam& team) {
     team.for_chunks(cells.end - cells.begin, [&](Size chunk, int worker) {
       const Size cell = cells.begin + chunk;
-      Scratch& scratch = scratch_[static_cast<std::size_t>(worker)];
+      Scratch& scratch = scratch_[at(worker)];
       const Size first = cells_.begin(cell);
       const Size last = cells_.end(cell);
       for (Size place = first; place < last && !team.should_stop(worker); ++place) {
@@ -304,9 +303,8 @@ private:
                                                 around.coordinates, scratch.candidates.data(),
                                                 count, length, scratch.bounds.data());
     for (Size c = 0; c < count; ++c) {
-      if (static_cast<double>(scratch.bounds[static_cast<std::size_t>(c)]) <
-          scratch.nearest.limit()) {
-        look_at(scratch.candidates[static_cast<std::size_t>(c)]);
+      if (static_cast<double>(scratch.bounds[at(c)]) < scratch.nearest.limit()) {
+        look_at(scratch.candidates[at(c)]);
       }
     }
     write(place, row, around, scratch);
@@ -361,8 +359,8 @@ double ApproximateSearch<Data>::recall(std::span<const PointId> sample, ThreadTe
     }
     processes_.gather(reinterpret_cast<std::byte*>(values.data()), bytes);
   };
-  std::vector<Data> data(static_cast<std::size_t>(queries_count * points_.features));
-  std::vector<float> coordinates(static_cast<std::size_t>(queries_count * dims));
+  std::vector<Data> data(at(queries_count * points_.features));
+  std::vector<float> coordinates(at(queries_count * dims));
   std::vector<double> norms(sample.size());
   FetchedPoints<Data> found(points_, all_rows_, processes_);
   for (std::size_t q = 0; q < sample.size(); ++q) {
@@ -385,8 +383,7 @@ double ApproximateSearch<Data>::recall(std::span<const PointId> sample, ThreadTe
   // The nearest of own rows to each query, and no number where there are too few.
   const auto lists = static_cast<std::size_t>(processes_.size());
   const Size list = queries_count * kept;
-  std::vector<Data> nearest(lists * static_cast<std::size_t>(list),
-                            std::numeric_limits<Data>::infinity());
+  std::vector<Data> nearest(lists * at(list), std::numeric_limits<Data>::infinity());
   if (points_.rows > 0) {
     const PointSet<Data> queries{
         data.data(),
@@ -432,7 +429,7 @@ double ApproximateSearch<Data>::recall(std::span<const PointId> sample, ThreadTe
       all_nearest.insert(all_nearest.end(), from, from + kept);
     }
     std::nth_element(all_nearest.begin(), all_nearest.begin() + k, all_nearest.end());
-    const auto farthest = static_cast<double>(all_nearest[static_cast<std::size_t>(k)]);
+    const auto farthest = static_cast<double>(all_nearest[at(k)]);
     const Data* row = data.data() + static_cast<Size>(q) * points_.features;
     const PointId* indices = request_.indices + (sample[q] - own.begin) * k;
     hits += std::count_if(indices, indices + k, [&](PointId neighbor) {

@@ -24,8 +24,7 @@ public:
 
 private:
   ByteRows(Size rows, Size length, int threads)
-      : length_(length),
-        values_(make_large_array<std::uint8_t>(static_cast<std::size_t>(rows * length), threads)) {}
+      : length_(length), values_(make_large_array<std::uint8_t>(at(rows * length), threads)) {}
 
   Size length_;
   LargeArray<std::uint8_t> values_;

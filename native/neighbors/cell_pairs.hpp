@@ -15,8 +15,8 @@ namespace acctsne {
 class CellPairs {
 public:
   explicit CellPairs(Size cells)
-      : cells_(cells), words_((cells + 63) / 64), locked_(static_cast<std::size_t>(cells), false),
-        settled_(static_cast<std::size_t>(cells * words_)) {}
+      : cells_(cells), words_((cells + 63) / 64), locked_(at(cells), false),
+        settled_(at(cells * words_)) {}
 
   // Half of the others, give or take one, for every cell.
   bool belongs_to(Size cell, Size other) const {
@@ -62,7 +62,7 @@ private:
   static constexpr Size kNone = -1;
 
   Size take(Size cell, std::vector<Size>& others) {
-    const auto is_free = [&](Size c) { return !locked_[static_cast<std::size_t>(c)]; };
+    const auto is_free = [&](Size c) { return !locked_[at(c)]; };
     std::unique_lock lock(mutex_);
     released_.wait(lock, [&] { return is_free(cell); });
     const auto chosen = std::find_if(others.begin(), others.end(), is_free);
@@ -84,13 +84,11 @@ private:
   }
 
   void set_locked(Size cell, Size other, bool locked) {
-    locked_[static_cast<std::size_t>(cell)] = locked;
-    locked_[static_cast<std::size_t>(other)] = locked;
+    locked_[at(cell)] = locked;
+    locked_[at(other)] = locked;
   }
 
-  std::size_t word(Size cell, Size other) const {
-    return static_cast<std::size_t>(cell * words_ + other / 64);
-  }
+  std::size_t word(Size cell, Size other) const { return at(cell * words_ + other / 64); }
   static std::uint64_t bit(Size other) { return std::uint64_t{1} << other % 64; }
 
   Size cells_;

@@ -73,9 +73,8 @@ CellSearch<Data>::CellSearch(const SearchedPoints<Data>& points,
       // Lists that go on have begun.
       seeds_(go_on ? 0 : query_cells_.count(), go_on ? 0 : cells_.count(), panels_.width(),
              team.size()),
-      pairs_(among_themselves_ ? cells_.count() : 0),
-      counted_(static_cast<std::size_t>(query_cells_.count())),
-      scratch_(static_cast<std::size_t>(team.size())) {}
+      pairs_(among_themselves_ ? cells_.count() : 0), counted_(at(query_cells_.count())),
+      scratch_(at(team.size())) {}
 
 template <typename Data>
 bool CellSearch<Data>::pairs_help(int threads) const {
@@ -176,7 +175,7 @@ template <typename Data>
 void CellSearch<Data>::count_progress(Size cell, Size settled) {
   if (progress_.done != nullptr) {
     const Size part = worth(cell) * 2 * settled / cells_.count();
-    counted_[static_cast<std::size_t>(cell)] += part;
+    counted_[at(cell)] += part;
     progress_.done->fetch_add(part, std::memory_order_relaxed);
   }
 }
@@ -184,23 +183,21 @@ void CellSearch<Data>::count_progress(Size cell, Size settled) {
 template <typename Data>
 void CellSearch<Data>::count_rest(Size cell) {
   if (progress_.done != nullptr) {
-    progress_.done->fetch_add(worth(cell) - counted_[static_cast<std::size_t>(cell)],
-                              std::memory_order_relaxed);
+    progress_.done->fetch_add(worth(cell) - counted_[at(cell)], std::memory_order_relaxed);
   }
 }
 
 // The gap between the bounding spheres, which bounds all distances between their points from below.
 template <typename Data>
 double CellSearch<Data>::gap(Size cell, Size visited, const Scratch& scratch) const {
-  return std::max(0.0,
-                  static_cast<double>(scratch.centre_distances[static_cast<std::size_t>(visited)]) -
-                      query_cells_.radius(cell) - cells_.radius(visited));
+  return std::max(0.0, static_cast<double>(scratch.centre_distances[at(visited)]) -
+                           query_cells_.radius(cell) - cells_.radius(visited));
 }
 
 template <typename Data>
 void CellSearch<Data>::find_farthest(Size cell) {
   const auto first = lists_.limits.begin() + static_cast<std::ptrdiff_t>(query_cells_.begin(cell));
-  lists_.farthest[static_cast<std::size_t>(cell)] = *std::max_element(first, first + kCellPoints);
+  lists_.farthest[at(cell)] = *std::max_element(first, first + kCellPoints);
 }
 
 // Copies what a worker reads again and again. All queries are active at first.
@@ -209,8 +206,8 @@ void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
   const Size dims = query_cells_.dims();
   const Size first = query_cells_.begin(cell);
   const Size count = query_cells_.end(cell) - first;
-  scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
-  scratch.filtered.resize(static_cast<std::size_t>(kCellPoints * queries_.panels.dims()));
+  scratch.coordinates.resize(at(kCellPoints * dims));
+  scratch.filtered.resize(at(kCellPoints * queries_.panels.dims()));
   scratch.full.start(points_.rows, queries_.rows, first, count);
   for (Size q = 0; q < count; ++q) {
     std::copy_n(queries_.rows.points.projection.row(query_cells_.row(first + q)), dims,
@@ -222,8 +219,7 @@ void CellSearch<Data>::prepare_queries(Size cell, Scratch& scratch) const {
 
 template <typename Data>
 void CellSearch<Data>::activate_all(Size cell, Scratch& scratch) const {
-  scratch.active.resize(
-      static_cast<std::size_t>(query_cells_.end(cell) - query_cells_.begin(cell)));
+  scratch.active.resize(at(query_cells_.end(cell) - query_cells_.begin(cell)));
   std::iota(scratch.active.begin(), scratch.active.end(), Size{0});
 }
 
@@ -232,15 +228,15 @@ template <typename Data>
 void CellSearch<Data>::order_visits(Size cell, Scratch& scratch) const {
   const Size cells = cells_.count();
   std::vector<float>& from_centre = scratch.centre_distances;
-  from_centre.resize(static_cast<std::size_t>(cells));
+  from_centre.resize(at(cells));
   kernels_.distances_to_rows(query_cells_.centre(cell), cells_.centre(0), cells, cells_.dims(),
                              cells_.dims(), from_centre.data());
   const Size own = among_themselves_ ? cell : -1;
-  scratch.visits.resize(static_cast<std::size_t>(cells));
+  scratch.visits.resize(at(cells));
   std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});
   std::sort(scratch.visits.begin(), scratch.visits.end(), [&](Size a, Size b) {
-    const float left = a == own ? -1 : from_centre[static_cast<std::size_t>(a)];
-    const float right = b == own ? -1 : from_centre[static_cast<std::size_t>(b)];
+    const float left = a == own ? -1 : from_centre[at(a)];
+    const float right = b == own ? -1 : from_centre[at(b)];
     return left < right || (left == right && a < b);
   });
 }
@@ -259,7 +255,7 @@ void CellSearch<Data>::find_active(Size cell, Size visited, Size step, Scratch& 
   const float* distance = distances;
   for (Size q = 0; q < count; q += step) {
     const double apart = static_cast<double>(*distance++) - reach;
-    const auto limit = static_cast<double>(lists_.limits[static_cast<std::size_t>(first + q)]);
+    const auto limit = static_cast<double>(lists_.limits[at(first + q)]);
     if (apart <= 0 || apart * apart < limit) {
       scratch.active.push_back(q);
     }
@@ -276,7 +272,7 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
   seeds_.choose(cell, scratch.visits.data());
   make_tiles(cell, scratch);
   for (Size first = 0; first < count; first += kTileQueries) {
-    estimate(scratch.tiles[static_cast<std::size_t>(first / kTileQueries)], points, scratch);
+    estimate(scratch.tiles[at(first / kTileQueries)], points, scratch);
     for (Size query = first; query < std::min(first + kTileQueries, count); ++query) {
       float* estimates = scratch.estimates.data() + (query - first) * points;
       if (among_themselves_) {
@@ -287,11 +283,10 @@ void CellSearch<Data>::seed(Size cell, Scratch& scratch) {
                           kCellPoints);
     }
   }
-  for (Size at = 0; at < points; at += width) {
-    const Size place =
-        cells_.begin(scratch.visits[static_cast<std::size_t>(at / kCellPoints)]) + at % kCellPoints;
+  for (Size point = 0; point < points; point += width) {
+    const Size place = cells_.begin(scratch.visits[at(point / kCellPoints)]) + point % kCellPoints;
     for (Size query = 0; query < count; ++query) {
-      scratch.full.ask(query, place, bits[at / width * kCellPoints + query]);
+      scratch.full.ask(query, place, bits[point / width * kCellPoints + query]);
     }
     scratch.full.answer(place, [&](Size query, int p, Data distance) {
       nearest(query_cells_.begin(cell) + query).add({distance, points_.id(place + p)});
@@ -312,14 +307,14 @@ void CellSearch<Data>::estimate(const FilterQueries& tile, Size points, Scratch&
   // The axes of the fourth stage are left out: they are the most, and change an estimate least
   // (docs/tuning.md).
   const Size dims = panels_.stages().dims[std::min(panels_.stages().count, kMostStages - 1) - 1];
-  scratch.estimates.resize(static_cast<std::size_t>(kTileQueries * points));
-  for (Size at = 0; at < points; at += panels_.width()) {
+  scratch.estimates.resize(at(kTileQueries * points));
+  for (Size point = 0; point < points; point += panels_.width()) {
     float* estimates[kTileQueries];
     for (int q = 0; q < kTileQueries; ++q) {
-      estimates[q] = scratch.estimates.data() + q * points + at;
+      estimates[q] = scratch.estimates.data() + q * points + point;
     }
-    const Size visited = scratch.visits[static_cast<std::size_t>(at / kCellPoints)];
-    kernels_.estimate_tile(tile, panels_.panel(cells_.begin(visited) + at % kCellPoints), dims,
+    const Size visited = scratch.visits[at(point / kCellPoints)];
+    kernels_.estimate_tile(tile, panels_.panel(cells_.begin(visited) + point % kCellPoints), dims,
                            estimates);
   }
 }
@@ -397,14 +392,14 @@ void CellSearch<Data>::answer(const CellVisit& visit, Size place, Scratch& scrat
 template <typename Data>
 void CellSearch<Data>::make_tiles(Size cell, Scratch& scratch) const {
   const auto count = static_cast<Size>(scratch.active.size());
-  scratch.tiles.resize(static_cast<std::size_t>(chunk_count(count, kTileQueries)));
+  scratch.tiles.resize(at(chunk_count(count, kTileQueries)));
   for (Size a = 0; a < static_cast<Size>(scratch.tiles.size()) * kTileQueries; ++a) {
-    FilterQueries& tile = scratch.tiles[static_cast<std::size_t>(a / kTileQueries)];
+    FilterQueries& tile = scratch.tiles[at(a / kTileQueries)];
     const auto q = static_cast<int>(a % kTileQueries);
-    const Size query = scratch.active[static_cast<std::size_t>(std::min(a, count - 1))];
+    const Size query = scratch.active[at(std::min(a, count - 1))];
     queries_.panels.set_query(query_cells_.begin(cell) + query,
                               scratch.filtered.data() + query * queries_.panels.dims(), tile, q);
-    tile.limits[q] = lists_.limits[static_cast<std::size_t>(query_cells_.begin(cell) + query)];
+    tile.limits[q] = lists_.limits[at(query_cells_.begin(cell) + query)];
     if (a >= count) {
       tile.norms[q] = std::numeric_limits<float>::infinity();
     }

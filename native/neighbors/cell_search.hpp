@@ -41,13 +41,12 @@ struct SearchedPoints {
 template <typename Data>
 struct QueryLists {
   QueryLists(const Cells& queries, Size kept_)
-      : kept(kept_), nearest(static_cast<std::size_t>(queries.rows())),
+      : kept(kept_), nearest(at(queries.rows())),
         // No point, no limit.
-        limits(static_cast<std::size_t>(queries.count() * kCellPoints),
-               -std::numeric_limits<float>::infinity()),
-        farthest(static_cast<std::size_t>(queries.count())) {}
+        limits(at(queries.count() * kCellPoints), -std::numeric_limits<float>::infinity()),
+        farthest(at(queries.count())) {}
 
-  NearestList<Data>& of(Size place) { return nearest[static_cast<std::size_t>(place)]; }
+  NearestList<Data>& of(Size place) { return nearest[at(place)]; }
 
   Size kept; // points of each list
   std::vector<NearestList<Data>> nearest;
@@ -135,7 +134,7 @@ private:
   void activate_all(Size cell, Scratch& scratch) const;
   void find_active(Size cell, Size visited, Size step, Scratch& scratch) const;
   void find_farthest(Size cell);
-  float farthest(Size cell) const { return lists_.farthest[static_cast<std::size_t>(cell)]; }
+  float farthest(Size cell) const { return lists_.farthest[at(cell)]; }
   double gap(Size cell, Size visited, const Scratch& scratch) const;
   void visit(Size cell, Size visited, bool for_both, Scratch& scratch);
   void ask(const CellVisit& visit, Size place, Scratch& scratch) const;
@@ -143,9 +142,9 @@ private:
   void make_tiles(Size cell, Scratch& scratch) const;
   void offer(Size place, Candidate<Data> candidate);
   void lower_limit(Size place);
-  Scratch& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
+  Scratch& scratch(int worker) { return scratch_[at(worker)]; }
   NearestList<Data>& nearest(Size place) { return lists_.of(place); }
-  float& limit(Size place) { return lists_.limits[static_cast<std::size_t>(place)]; }
+  float& limit(Size place) { return lists_.limits[at(place)]; }
 
   const SearchKernels& kernels_;
   const SearchedPoints<Data>& points_;

@@ -65,7 +65,7 @@ void divide(const float* coordinates, Size dims, PointId* ids, Size count) {
 
 std::vector<PointId> cell_order(const float* coordinates, Size rows, Size dims, ThreadTeam& team) {
   const Step step("neighbours: cells");
-  std::vector<PointId> order(static_cast<std::size_t>(rows));
+  std::vector<PointId> order(at(rows));
   std::iota(order.begin(), order.end(), PointId{0});
   // A few levels of cuts, each part of a level in parallel, then the parts to their end.
   struct Range {
@@ -77,16 +77,16 @@ std::vector<PointId> cell_order(const float* coordinates, Size rows, Size dims, 
   while (ranges.size() < kTasks && rows / static_cast<Size>(ranges.size()) > 4 * kCellPoints) {
     std::vector<Range> halves(2 * ranges.size());
     parallel_for(team, static_cast<Size>(ranges.size()), 1, [&](Size r, Size) {
-      const Range range = ranges[static_cast<std::size_t>(r)];
+      const Range range = ranges[at(r)];
       const Size middle = range.begin + split(coordinates, dims, order.data() + range.begin,
                                               range.end - range.begin);
-      halves[static_cast<std::size_t>(2 * r)] = {range.begin, middle};
-      halves[static_cast<std::size_t>(2 * r + 1)] = {middle, range.end};
+      halves[at(2 * r)] = {range.begin, middle};
+      halves[at(2 * r + 1)] = {middle, range.end};
     });
     ranges.swap(halves);
   }
   parallel_for(team, static_cast<Size>(ranges.size()), 1, [&](Size r, Size) {
-    const Range range = ranges[static_cast<std::size_t>(r)];
+    const Range range = ranges[at(r)];
     divide(coordinates, dims, order.data() + range.begin, range.end - range.begin);
   });
   return order;
@@ -98,18 +98,18 @@ Cells::Cells(const Projection& projection, Size rows, Size features, ThreadTeam&
     : rows_(rows), dims_(projection.dims),
       slack_(4.0 * (static_cast<double>(features + dims_) + 64) * 0x1p-24),
       order_(cell_order(projection.coordinates, rows, dims_, team)),
-      centres_(static_cast<std::size_t>(chunk_count(rows, kCellPoints) * dims_)),
-      radii_(static_cast<std::size_t>(chunk_count(rows, kCellPoints))), roundings_(radii_.size()) {
+      centres_(at(chunk_count(rows, kCellPoints) * dims_)),
+      radii_(at(chunk_count(rows, kCellPoints))), roundings_(radii_.size()) {
   team.for_chunks(count(), [&](Size cell, int) { measure(projection, cell); });
 }
 
 void Cells::measure(const Projection& projection, Size cell) {
-  std::vector<double> mean(static_cast<std::size_t>(dims_), 0.0);
+  std::vector<double> mean(at(dims_), 0.0);
   const auto points = static_cast<double>(end(cell) - begin(cell));
   for (Size place = begin(cell); place < end(cell); ++place) {
     const float* from = projection.row(row(place));
     for (Size d = 0; d < dims_; ++d) {
-      mean[static_cast<std::size_t>(d)] += static_cast<double>(from[d]) / points;
+      mean[at(d)] += static_cast<double>(from[d]) / points;
     }
   }
   float* centre = centres_.data() + cell * dims_;

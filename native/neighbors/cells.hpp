@@ -24,14 +24,14 @@ public:
   Size dims() const { return dims_; }
   Size begin(Size cell) const { return cell * kCellPoints; }
   Size end(Size cell) const { return std::min((cell + 1) * kCellPoints, rows_); }
-  PointId row(Size place) const { return order_[static_cast<std::size_t>(place)]; }
+  PointId row(Size place) const { return order_[at(place)]; }
   const PointId* order() const { return order_.data(); } // the rows of all places
 
   const float* centre(Size cell) const { return centres_.data() + cell * dims_; }
   // Of the bounding sphere of the cell's points, about the centre, what rounding may have done to
   // them included; and that alone.
-  double radius(Size cell) const { return radii_[static_cast<std::size_t>(cell)]; }
-  double rounding(Size cell) const { return roundings_[static_cast<std::size_t>(cell)]; }
+  double radius(Size cell) const { return radii_[at(cell)]; }
+  double rounding(Size cell) const { return roundings_[at(cell)]; }
 
   // What rounding of the centred and rotated coordinates may do to |q|^2 + |p|^2 - 2 q p, relative
   // to |q|^2 + |p|^2.

@@ -61,7 +61,7 @@ public:
         cells_(queries.cells), among_themselves_(&points == &queries),
         kept_(kept_neighbors(request, among_themselves_)), lists_(cells_, kept_),
         search_(points, queries, lists_, /*go_on=*/false, team),
-        kernel_(kernels().distances.of<Data>()), scratch_(static_cast<std::size_t>(team.size())) {}
+        kernel_(kernels().distances.of<Data>()), scratch_(at(team.size())) {}
 
   void run(ThreadTeam& team) {
     const bool filter_helps = kept_ < points_.rows - (among_themselves_ ? 1 : 0);
@@ -96,7 +96,7 @@ private:
     std::vector<std::uint8_t> bytes;
   };
 
-  Scratch& scratch(int worker) { return scratch_[static_cast<std::size_t>(worker)]; }
+  Scratch& scratch(int worker) { return scratch_[at(worker)]; }
 
   void finish(Size place, NearestList<Data>& nearest, Scratch& scratch) {
     const std::vector<Candidate<Data>>& found = nearest.sorted();
@@ -129,7 +129,7 @@ private:
         static_cast<double>(farthest) < kExactSum) {
       return false;
     }
-    scratch.bytes.resize(static_cast<std::size_t>(points_.features));
+    scratch.bytes.resize(at(points_.features));
     return kernel_.to_bytes(queries_.row(query, scratch.query), points_.features,
                             scratch.bytes.data());
   }

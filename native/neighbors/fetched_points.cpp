@@ -9,7 +9,7 @@ namespace acctsne {
 
 template <typename Data>
 FetchedPoints<Data>::FetchedPoints(const PointSet<Data>& own, Size rows, Communicator& processes)
-    : own_(own), rows_(rows), processes_(processes), slots_(static_cast<std::size_t>(rows), -1),
+    : own_(own), rows_(rows), processes_(processes), slots_(at(rows), -1),
       points_{nullptr, 0, own.features, {nullptr, 0, nullptr, own.projection.scale}, {}} {
   points_.layout.stored = own.layout.stored;
 }
@@ -18,7 +18,7 @@ template <typename Data>
 void FetchedPoints<Data>::fetch() {
   // By owner, as messages are.
   const Owners owners(processes_.size(), rows_);
-  std::vector<Size> ends(static_cast<std::size_t>(processes_.size()), 0);
+  std::vector<Size> ends(at(processes_.size()), 0);
   for (const PointId id : ids_) {
     ++ends[owners.of(id)];
   }
@@ -45,7 +45,7 @@ void FetchedPoints<Data>::fetch() {
 
   const Size row_bytes = own_.features * own_.number_bytes();
   {
-    std::vector<std::byte> leaving(wanted.size() * static_cast<std::size_t>(row_bytes));
+    std::vector<std::byte> leaving(wanted.size() * at(row_bytes));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       own_.copy_stored(static_cast<PointId>(wanted[i] - first),
                        leaving.data() + static_cast<Size>(i) * row_bytes);
@@ -63,13 +63,13 @@ void FetchedPoints<Data>::fetch() {
 
   const Size sent_floats = own_.projection.dims + 1;
   const Size length = own_.coordinate_row();
-  std::vector<float> leaving(wanted.size() * static_cast<std::size_t>(sent_floats));
+  std::vector<float> leaving(wanted.size() * at(sent_floats));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     own_.lay_out_coordinates(static_cast<PointId>(wanted[i] - first),
                              leaving.data() + static_cast<Size>(i) * sent_floats, sent_floats);
   }
   const std::vector<float> arrived = deliver(processes_, leaving, times(wanted_ends, sent_floats));
-  coordinates_.assign(ids_.size() * static_cast<std::size_t>(length), 0.0f);
+  coordinates_.assign(ids_.size() * at(length), 0.0f);
   for (std::size_t i = 0; i < slot_of_answer.size(); ++i) {
     std::copy_n(arrived.data() + static_cast<Size>(i) * sent_floats, sent_floats,
                 coordinates_.data() + static_cast<Size>(slot_of_answer[i]) * length);
@@ -79,7 +79,7 @@ void FetchedPoints<Data>::fetch() {
 template <typename Data>
 void FetchedPoints<Data>::clear() {
   for (const PointId id : ids_) {
-    slots_[static_cast<std::size_t>(id)] = -1;
+    slots_[at(id)] = -1;
   }
   ids_.clear();
 }

@@ -19,7 +19,7 @@ public:
   // Asks for a point, unless it has been asked for; returns its slot. Slots count the points that
   // have been asked for.
   PointId ask(PointId id) {
-    PointId& slot = slots_[static_cast<std::size_t>(id)];
+    PointId& slot = slots_[at(id)];
     if (slot < 0) {
       slot = static_cast<PointId>(ids_.size());
       ids_.push_back(id);
@@ -36,7 +36,7 @@ public:
   const float* coordinates() const { return coordinates_.data(); }
   // The row of a point that is here, or read into the scratch memory.
   const Data* row(PointId id, std::vector<Data>& scratch) const {
-    return points_.row(slots_[static_cast<std::size_t>(id)], scratch);
+    return points_.row(slots_[at(id)], scratch);
   }
 
 private:

@@ -25,12 +25,11 @@ FilterPanels::FilterPanels(const Cells& cells, const Projection& projection, Thr
       // Each coordinate is off by half a unit at most, so a product of points by no more than
       // sqrt(dims) / 2 units times the other's norm, for both.
       slack_(cells.slack() + 1.01 * std::sqrt(static_cast<double>(dims_)) / kUnits),
-      values_(make_large_array<std::int16_t>(
-          static_cast<std::size_t>(cells.count() * kCellPoints * dims_), team.size())),
-      units_(static_cast<std::size_t>(cells.count() * kCellPoints), 0.0f),
+      values_(make_large_array<std::int16_t>(at(cells.count() * kCellPoints * dims_), team.size())),
+      units_(at(cells.count() * kCellPoints), 0.0f),
       // Infinite where there is no point, which keeps it out of every result.
       norms_(units_.size(), std::numeric_limits<float>::infinity()),
-      residuals_(units_.size() * static_cast<std::size_t>(stages_.count), 0.0f) {
+      residuals_(units_.size() * at(stages_.count), 0.0f) {
   team.for_chunks(cells.count(), [&](Size cell, int) { pack(cells, projection, cell); });
 }
 
@@ -51,8 +50,8 @@ void FilterPanels::set_query(Size place, const std::int16_t* coordinates, Filter
                              int q) const {
   const Size first = place / width_ * width_;
   queries.coordinates[q] = coordinates;
-  queries.factors[q] = -2 * units_[static_cast<std::size_t>(place)];
-  queries.norms[q] = norms_[static_cast<std::size_t>(place)];
+  queries.factors[q] = -2 * units_[at(place)];
+  queries.norms[q] = norms_[at(place)];
   for (int stage = 0; stage < stages_.count; ++stage) {
     queries.residual_factors[stage][q] =
         -2 * panel(first).residuals[stage * width_ + place - first];
@@ -68,8 +67,8 @@ void FilterPanels::pack(const Cells& cells, const Projection& projection, Size c
     const float* from = projection.row(cells.row(place));
     const double norm2 = projection.squared_norms[cells.row(place)];
     const double unit = std::sqrt(norm2) / kUnits;
-    units_[static_cast<std::size_t>(place)] = static_cast<float>(unit);
-    norms_[static_cast<std::size_t>(place)] = static_cast<float>(norm2 * (1 - slack_));
+    units_[at(place)] = static_cast<float>(unit);
+    norms_[at(place)] = static_cast<float>(norm2 * (1 - slack_));
     std::int16_t* to = values_.get() + first * dims_ + 2 * lane;
     float* residuals = residuals_.data() + first * stages_.count + lane;
     double rest2 = norm2;

@@ -13,9 +13,9 @@ void FullDistances<Data>::start(const FullRows<Data>& points, const FullRows<Dat
   as_bytes_ = points.bytes && queries.bytes;
   row_lines_ = as_bytes_ ? chunk_count(points.bytes->length() * Size{sizeof(RowInteger)}, 64)
                          : chunk_count(points.points.features * Size{sizeof(Data)}, 64);
-  queries_.resize(static_cast<std::size_t>(count * row_lines_));
-  point_.resize(static_cast<std::size_t>(row_lines_));
-  distances_.resize(static_cast<std::size_t>(count));
+  queries_.resize(at(count * row_lines_));
+  point_.resize(at(row_lines_));
+  distances_.resize(at(count));
   for (Size q = 0; q < count; ++q) {
     copy_row(queries, first + q, queries_.data() + q * row_lines_);
   }

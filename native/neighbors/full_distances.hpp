@@ -56,7 +56,7 @@ private:
   const SearchKernels& search_kernels_ = kernels().search;
   const DistanceKernels<Data>& distance_kernels_ = kernels().distances.template of<Data>();
   const FullRows<Data>* points_ = nullptr;
-  bool as_bytes_ = false; // of points and queries; then copies are integers of 16 bits
+  bool as_bytes_ = false; // of points and queries; then copies are of RowInteger
   Size row_lines_ = 0;
   std::vector<CacheLine> queries_; // times the scale, as is the point
   std::vector<CacheLine> point_;

@@ -15,9 +15,8 @@ constexpr Size kStages[kMostStages - 1] = {16, 32, 64};
 
 CellPanels::CellPanels(const Cells& cells, const Projection& projection, ThreadTeam& team)
     : dims_(projection.dims), width_(kernels().search.panel_points), stages_(kStages, dims_),
-      values_(make_large_array<float>(static_cast<std::size_t>(cells.count() * kCellPoints * dims_),
-                                      team.size())),
-      residuals_(static_cast<std::size_t>(cells.count() * kCellPoints), 0.0f) {
+      values_(make_large_array<float>(at(cells.count() * kCellPoints * dims_), team.size())),
+      residuals_(at(cells.count() * kCellPoints), 0.0f) {
   team.for_chunks(cells.count(), [&](Size cell, int) { pack(cells, projection, cell); });
 }
 
@@ -44,8 +43,7 @@ void CellPanels::pack(const Cells& cells, const Projection& projection, Size cel
       to[d * width_] = from[d];
       squared_residual -= static_cast<double>(from[d]) * static_cast<double>(from[d]);
     }
-    residuals_[static_cast<std::size_t>(place)] =
-        static_cast<float>(std::sqrt(std::max(squared_residual, 0.0)));
+    residuals_[at(place)] = static_cast<float>(std::sqrt(std::max(squared_residual, 0.0)));
   }
 }
 

@@ -60,7 +60,7 @@ void PointSet<Data>::copy_stored(PointId id, std::byte* to) const {
   const Size bytes = number_bytes();
   const Size stride = layout.packed ? bytes : layout.number_stride;
   for (Size f = 0; f < features; ++f) {
-    std::memcpy(to + f * bytes, from + f * stride, static_cast<std::size_t>(bytes));
+    std::memcpy(to + f * bytes, from + f * stride, at(bytes));
   }
 }
 

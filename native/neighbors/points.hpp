@@ -77,7 +77,7 @@ struct PointSet {
     if (in_place()) {
       return reinterpret_cast<const Data*>(stored_row(id));
     }
-    scratch.resize(static_cast<std::size_t>(features));
+    scratch.resize(at(features));
     read(id, scratch.data());
     return scratch.data();
   }
@@ -110,7 +110,7 @@ template <typename Distance>
 class NearestList {
 public:
   void start(Size kept) {
-    kept_ = static_cast<std::size_t>(kept);
+    kept_ = at(kept);
     items_.clear();
     items_.reserve(room());
     last_ = {std::numeric_limits<Distance>::infinity(), 0};

@@ -46,7 +46,7 @@ Numbers principal_axes(CentredRows& rows, Size wanted, Communicator& processes, 
     }
     turn(1);
   }
-  axes.resize(static_cast<std::size_t>(wanted * features));
+  axes.resize(at(wanted * features));
   return axes;
 }
 
@@ -92,7 +92,7 @@ Numbers principal_components(CentredRows& rows, Size components, const MatrixVie
     return found;
   }
   const Size own = static_cast<Size>(found.size()) / wanted;
-  Numbers padded(static_cast<std::size_t>(own * components), 0.0);
+  Numbers padded(at(own * components), 0.0);
   for (Size i = 0; i < own; ++i) {
     std::copy_n(found.begin() + i * wanted, wanted, padded.begin() + i * components);
   }

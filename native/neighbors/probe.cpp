@@ -18,8 +18,7 @@ CellProbe::CellProbe(const Cells& cells, const CellPanels& panels, bool residual
       // Enough candidates must be there.
       nearby_(std::max(nearby, chunk_count(kept + 1, kCellPoints) + 1)),
       squared_z_score_(static_cast<float>(z_score * z_score)),
-      variances_(static_cast<std::size_t>(cells.count() * cells.dims()), 0.0f),
-      no_residuals_(static_cast<std::size_t>(panels.width()), 0.0f) {
+      variances_(at(cells.count() * cells.dims()), 0.0f), no_residuals_(at(panels.width()), 0.0f) {
   team.for_chunks(cells_.count(), [&](Size cell, int) { measure_cell(cell); });
 }
 
@@ -34,7 +33,7 @@ void CellProbe::measure_cell(Size cell) {
       const float apart = panels_.panel(first)[d * width + place - first] - cells_.centre(cell)[d];
       sum += apart * apart;
     }
-    variances_[static_cast<std::size_t>(cell * dims + d)] = sum / count;
+    variances_[at(cell * dims + d)] = sum / count;
   }
 }
 
@@ -63,14 +62,14 @@ void CellProbe::prepare(Size cell, Scratch& scratch) const {
   const Size dims = cells_.dims();
   const Size first = cells_.begin(cell);
   const Size count = cells_.end(cell) - first;
-  scratch.coordinates.resize(static_cast<std::size_t>(kCellPoints * dims));
-  scratch.means.resize(static_cast<std::size_t>(kCellPoints));
-  scratch.spreads.resize(static_cast<std::size_t>(kCellPoints));
-  scratch.tile.resize(static_cast<std::size_t>(kTileQueries * panels_.width()));
-  scratch.nearest.resize(static_cast<std::size_t>(count));
+  scratch.coordinates.resize(at(kCellPoints * dims));
+  scratch.means.resize(at(kCellPoints));
+  scratch.spreads.resize(at(kCellPoints));
+  scratch.tile.resize(at(kTileQueries * panels_.width()));
+  scratch.nearest.resize(at(count));
   for (Size q = 0; q < count; ++q) {
     panels_.copy_coordinates(first + q, scratch.coordinates.data() + q * dims);
-    scratch.nearest[static_cast<std::size_t>(q)].start(kept_);
+    scratch.nearest[at(q)].start(kept_);
   }
 }
 
@@ -78,15 +77,15 @@ void CellProbe::prepare(Size cell, Scratch& scratch) const {
 void CellProbe::order_visits(Size cell, Scratch& scratch) const {
   const Size cells = cells_.count();
   std::vector<float>& distances = scratch.centre_distances;
-  distances.resize(static_cast<std::size_t>(cells));
+  distances.resize(at(cells));
   kernels_.distances_to_rows(cells_.centre(cell), cells_.centre(0), cells, cells_.dims(),
                              cells_.dims(), distances.data());
-  distances[static_cast<std::size_t>(cell)] = -1;
-  scratch.visits.resize(static_cast<std::size_t>(cells));
+  distances[at(cell)] = -1;
+  scratch.visits.resize(at(cells));
   std::iota(scratch.visits.begin(), scratch.visits.end(), Size{0});
   const auto nearer = [&](Size a, Size b) {
-    const float left = distances[static_cast<std::size_t>(a)];
-    const float right = distances[static_cast<std::size_t>(b)];
+    const float left = distances[at(a)];
+    const float right = distances[at(b)];
     return left < right || (left == right && a < b);
   };
   const auto nearby = scratch.visits.begin() + std::min(nearby_, cells);
@@ -135,7 +134,7 @@ void CellProbe::visit_tiles(Size cell, Size visited, const int* active, int coun
     for (int q = 0; q < count; ++q) {
       const float* distances = scratch.tile.data() + q * width;
       const Size own = first + active[q];
-      NearestPlaces& nearest = scratch.nearest[static_cast<std::size_t>(active[q])];
+      NearestPlaces& nearest = scratch.nearest[at(active[q])];
       for (std::uint64_t mask = hits[q]; mask != 0; mask &= mask - 1) {
         const Size lane = std::countr_zero(mask);
         if (place + lane < cells_.rows() && place + lane != own) {

@@ -18,7 +18,7 @@ namespace acctsne {
 class NearestPlaces {
 public:
   void start(Size kept) {
-    kept_ = static_cast<std::size_t>(kept);
+    kept_ = at(kept);
     items_.clear();
     items_.reserve(2 * kept_);
     limit_ = std::numeric_limits<float>::infinity();

@@ -35,7 +35,7 @@ struct ListEnds {
 
   template <typename Distance>
   ListEnds(const std::vector<Candidate<Distance>>& list, Size k)
-      : kth(static_cast<double>(list[static_cast<std::size_t>(k - 1)].distance)),
+      : kth(static_cast<double>(list[at(k - 1)].distance)),
         last(static_cast<double>(list.back().distance)) {}
 
   bool may_have_vanished() const { return kth < kSmallestDistance; }
@@ -50,7 +50,7 @@ struct ListEnds {
 // Puts the k nearest first, in their order, and returns the distance of the k-th.
 inline double sort_nearest(std::vector<Candidate<double>>& candidates, Size k) {
   std::partial_sort(candidates.begin(), candidates.begin() + k, candidates.end());
-  return candidates[static_cast<std::size_t>(k - 1)].distance;
+  return candidates[at(k - 1)].distance;
 }
 
 } // namespace acctsne

@@ -17,9 +17,8 @@ class Seeds {
 public:
   Seeds(Size query_cells, Size cells, Size panel_points, int threads)
       : cells_(std::min(kSeedCells, cells)), panel_points_(panel_points),
-        chosen_(static_cast<std::size_t>(query_cells * cells_)),
-        bits_(make_large_array<std::uint64_t>(
-            static_cast<std::size_t>(query_cells * cells_ * words()), threads)) {}
+        chosen_(at(query_cells * cells_)),
+        bits_(make_large_array<std::uint64_t>(at(query_cells * cells_ * words()), threads)) {}
 
   // Chosen for each cell of queries.
   Size cells() const { return cells_; }

@@ -60,23 +60,21 @@ template <typename Data>
 class MetricRows {
 public:
   MetricRows(const CsrView<Data>& matrix, Size features, SparseMetric metric, ThreadTeam& team)
-      : matrix_(matrix), squares_(static_cast<std::size_t>(matrix.rows())),
-        weights_(squares_.size(), 1.0), offsets_(squares_.size()) {
+      : matrix_(matrix), squares_(at(matrix.rows())), weights_(squares_.size(), 1.0),
+        offsets_(squares_.size()) {
     parallel_for(team, matrix.rows(), 1024, [&](Size begin, Size end) {
       for (Size i = begin; i < end; ++i) {
-        measure(static_cast<std::size_t>(i), features, metric);
+        measure(at(i), features, metric);
       }
     });
   }
 
   Size rows() const { return matrix_.rows(); }
-  EdgeId begin(Size i) const { return matrix_.offsets[static_cast<std::size_t>(i)]; }
+  EdgeId begin(Size i) const { return matrix_.offsets[at(i)]; }
   EdgeId end(Size i) const { return begin(i + 1); }
-  PointId column(EdgeId e) const { return matrix_.columns[static_cast<std::size_t>(e)]; }
-  double value(EdgeId e) const {
-    return static_cast<double>(matrix_.values[static_cast<std::size_t>(e)]);
-  }
-  Data raw_value(EdgeId e) const { return matrix_.values[static_cast<std::size_t>(e)]; }
+  PointId column(EdgeId e) const { return matrix_.columns[at(e)]; }
+  double value(EdgeId e) const { return static_cast<double>(matrix_.values[at(e)]); }
+  Data raw_value(EdgeId e) const { return matrix_.values[at(e)]; }
   const double* squares() const { return squares_.data(); }
   const double* weights() const { return weights_.data(); }
   const double* offsets() const { return offsets_.data(); }
@@ -112,16 +110,16 @@ template <typename Data>
 class Block {
 public:
   Block(const MetricRows<Data>& rows, Size first, Size count, Size features)
-      : first_(first), count_(count), starts_(static_cast<std::size_t>(features) + 1) {
+      : first_(first), count_(count), starts_(at(features) + 1) {
     const EdgeId begin = rows.begin(first);
     const EdgeId end = rows.end(first + count - 1);
     if (end - begin > std::numeric_limits<std::uint32_t>::max()) {
       throw std::length_error("a block of sparse rows has too many entries");
     }
-    local_rows_.resize(static_cast<std::size_t>(end - begin));
+    local_rows_.resize(at(end - begin));
     values_.resize(local_rows_.size());
     for (EdgeId e = begin; e < end; ++e) {
-      ++starts_[static_cast<std::size_t>(rows.column(e)) + 1];
+      ++starts_[at(rows.column(e)) + 1];
     }
     for (std::size_t c = 1; c < starts_.size(); ++c) {
       starts_[c] += starts_[c - 1];
@@ -129,9 +127,9 @@ public:
     // While filled, starts_[c] is where the next entry of column c goes.
     for (Size i = 0; i < count; ++i) {
       for (EdgeId e = rows.begin(first + i); e < rows.end(first + i); ++e) {
-        const std::uint32_t at = starts_[static_cast<std::size_t>(rows.column(e))]++;
-        local_rows_[at] = static_cast<std::uint16_t>(i);
-        values_[at] = rows.raw_value(e);
+        const std::uint32_t entry = starts_[at(rows.column(e))]++;
+        local_rows_[entry] = static_cast<std::uint16_t>(i);
+        values_[entry] = rows.raw_value(e);
       }
     }
     std::rotate(starts_.rbegin(), starts_.rbegin() + 1, starts_.rend());
@@ -154,8 +152,8 @@ public:
       const double x = queries.value(e);
       const auto column = static_cast<std::size_t>(queries.column(e));
       const std::uint32_t list_end = starts_[column + 1];
-      for (std::uint32_t at = starts_[column]; at < list_end; ++at) {
-        sums[rows[at]] += x * static_cast<double>(values[at]);
+      for (std::uint32_t entry = starts_[column]; entry < list_end; ++entry) {
+        sums[rows[entry]] += x * static_cast<double>(values[entry]);
       }
     }
   }
@@ -165,10 +163,10 @@ private:
   // waited for is their first lines, unless they are asked for in time.
   void prefetch(PointId column) const {
     constexpr std::size_t kValuesPerLine = 64 / sizeof(Data);
-    const std::uint32_t at = starts_[static_cast<std::size_t>(column)];
-    __builtin_prefetch(local_rows_.data() + at);
-    __builtin_prefetch(values_.data() + at);
-    __builtin_prefetch(values_.data() + at + kValuesPerLine);
+    const std::uint32_t entry = starts_[at(column)];
+    __builtin_prefetch(local_rows_.data() + entry);
+    __builtin_prefetch(values_.data() + entry);
+    __builtin_prefetch(values_.data() + entry + kValuesPerLine);
   }
 
   Size first_;
@@ -184,13 +182,12 @@ public:
   SparseSearch(const SparseRequest<Data>& request, ThreadTeam& team)
       : request_(request), points_(request.points, request.features, request.metric, team) {
     const Size rows = block_rows(request.points, request.features);
-    scratch_.assign(static_cast<std::size_t>(team.size()),
-                    std::vector<double>(static_cast<std::size_t>(kQueriesPerChunk * rows)));
+    scratch_.assign(at(team.size()), std::vector<double>(at(kQueriesPerChunk * rows)));
     const Size blocks = chunk_count(points_.rows(), rows);
-    std::vector<std::unique_ptr<Block<Data>>> made(static_cast<std::size_t>(blocks));
+    std::vector<std::unique_ptr<Block<Data>>> made(at(blocks));
     parallel_for(team, blocks, 1, [&](Size b, Size) {
       const Size first = b * rows;
-      made[static_cast<std::size_t>(b)] = std::make_unique<Block<Data>>(
+      made[at(b)] = std::make_unique<Block<Data>>(
           points_, first, std::min(rows, points_.rows() - first), request.features);
     });
     blocks_ = std::move(made);
@@ -216,7 +213,7 @@ public:
     }
     parallel_for(team, points_.rows(), kQueriesPerChunk, [&](Size begin, Size end) {
       for (Size i = begin; i < end; ++i) {
-        finish(points_, i, lists_[static_cast<std::size_t>(i)]);
+        finish(points_, i, lists_[at(i)]);
       }
     });
   }
@@ -232,14 +229,14 @@ public:
         }
         const double* squared = distances(queries, begin, end - begin, *block, w);
         for (Size q = begin; q < end; ++q, squared += block->count()) {
-          NearestList<double>& list = lists_[static_cast<std::size_t>(q)];
+          NearestList<double>& list = lists_[at(q)];
           for (Size j = 0; j < block->count(); ++j) {
             offer(list, squared[j], block->first() + j);
           }
         }
       }
       for (Size q = begin; q < end; ++q) {
-        finish(queries, q, lists_[static_cast<std::size_t>(q)]);
+        finish(queries, q, lists_[at(q)]);
       }
       report(end - begin);
     });
@@ -247,7 +244,7 @@ public:
 
 private:
   void start_lists(Size count) {
-    lists_.resize(static_cast<std::size_t>(count));
+    lists_.resize(at(count));
     for (NearestList<double>& list : lists_) {
       list.start(request_.neighbors);
     }
@@ -279,8 +276,8 @@ private:
 
   // Offers the rows of two blocks to each other, or those of one among themselves.
   void visit(Size a, Size b, ThreadTeam& team, int w) {
-    const Block<Data>& queries = *blocks_[static_cast<std::size_t>(a)];
-    const Block<Data>& points = *blocks_[static_cast<std::size_t>(b)];
+    const Block<Data>& queries = *blocks_[at(a)];
+    const Block<Data>& points = *blocks_[at(b)];
     NearestList<double>* lists = lists_.data() + points.first();
     const Size last = queries.first() + queries.count();
     for (Size begin = queries.first(); begin < last; begin += kQueriesPerChunk) {
@@ -290,7 +287,7 @@ private:
       const Size end = std::min(begin + kQueriesPerChunk, last);
       const double* squared = distances(points_, begin, end - begin, points, w);
       for (Size q = begin; q < end; ++q, squared += points.count()) {
-        NearestList<double>& list = lists_[static_cast<std::size_t>(q)];
+        NearestList<double>& list = lists_[at(q)];
         for (Size j = 0; j < points.count(); ++j) {
           if (a == b) {
             if (points.first() + j != q) {
@@ -308,7 +305,7 @@ private:
   // Squared distances of queries from the rows of a block, those of each after the other's.
   const double* distances(const MetricRows<Data>& queries, Size first, Size count,
                           const Block<Data>& block, int w) {
-    std::vector<double>& scratch = scratch_[static_cast<std::size_t>(w)];
+    std::vector<double>& scratch = scratch_[at(w)];
     const double* squares = points_.squares() + block.first();
     const double* weights = points_.weights() + block.first();
     const double* offsets = points_.offsets() + block.first();
@@ -345,8 +342,8 @@ private:
     }
     const Size k = request_.neighbors;
     for (Size j = 0; j < k; ++j) {
-      request_.indices[query * k + j] = found[static_cast<std::size_t>(j)].id;
-      request_.squared_distances[query * k + j] = found[static_cast<std::size_t>(j)].distance;
+      request_.indices[query * k + j] = found[at(j)].id;
+      request_.squared_distances[query * k + j] = found[at(j)].distance;
     }
     found = {};
   }

@@ -39,9 +39,8 @@ std::vector<PointId> sound_order(const OptimizerState<Real>& state, Size rows, i
   gather_rows(processes, order.data(), rows, 1);
   std::vector<bool> seen(order.size(), false);
   for (const PointId row : order) {
-    require(row >= 0 && row < rows && !seen[static_cast<std::size_t>(row)],
-            "the state's order is not a permutation");
-    seen[static_cast<std::size_t>(row)] = true;
+    require(row >= 0 && row < rows && !seen[at(row)], "the state's order is not a permutation");
+    seen[at(row)] = true;
   }
   require(everywhere(state.iterations >= 0 && state.relabelled_at >= -1),
           "the state's iterations are negative");

@@ -223,7 +223,7 @@ public:
       double* sums = sums_.of_row(begin);
       for (Size c = begin * layout_.dims; c < end * layout_.dims; ++c) {
         const double from_mean = distance_from_mean(c);
-        sums[0] += static_cast<double>(forces_.attractive[static_cast<std::size_t>(c)]) * from_mean;
+        sums[0] += static_cast<double>(forces_.attractive[at(c)]) * from_mean;
         sums[1] += from_mean * from_mean;
       }
     });
@@ -249,8 +249,8 @@ public:
 private:
   // Of one coordinate of a point.
   double distance_from_mean(Size coordinate) const {
-    const Real mean = layout_.mean[static_cast<std::size_t>(coordinate % layout_.dims)];
-    const Real value = layout_.points[static_cast<std::size_t>(coordinate)];
+    const Real mean = layout_.mean[at(coordinate % layout_.dims)];
+    const Real value = layout_.points[at(coordinate)];
     return static_cast<double>(value) - static_cast<double>(mean);
   }
 

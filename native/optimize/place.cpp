@@ -30,7 +30,7 @@ constexpr Size kPartNeighbors = 4096;
 template <typename Real, int Dims>
 auto zeros([[maybe_unused]] int dims) {
   if constexpr (Dims == kAnyDims) {
-    return std::vector<Real>(static_cast<std::size_t>(dims));
+    return std::vector<Real>(at(dims));
   } else {
     return std::array<Real, Dims>{};
   }

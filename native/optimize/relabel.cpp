@@ -108,11 +108,11 @@ void relabel_together(Layout<Real>& layout, Communicator& processes, ThreadTeam&
 
   // Values of own points, so many of each.
   const auto move = [&]<typename Value>(Value* own_values, Size width) {
-    std::vector<Value> sent(leaving.size() * static_cast<std::size_t>(width));
+    std::vector<Value> sent(leaving.size() * at(width));
     const auto copy = [&](const std::vector<PointId>& from, const Value* values, Value* to) {
       parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
         for (Size i = begin; i < end; ++i) {
-          std::copy_n(values + from[static_cast<std::size_t>(i)] * width, width, to + i * width);
+          std::copy_n(values + from[at(i)] * width, width, to + i * width);
         }
       });
     };

@@ -1,5 +1,5 @@
-// The update pass: chunks of points in parallel (kernels/update-inl.hpp), their sums added in the
-// order of chunks.
+// The layout that is optimised. The update pass does chunks of points in parallel
+// (kernels/update-inl.hpp); their sums are added in the order of chunks.
 #include "optimize/update.hpp"
 
 #include "kernels/dispatch.hpp"
@@ -19,10 +19,10 @@ template <typename Real>
 void start_layout(Layout<Real>& layout, const Real* points, Size count) {
   const int dims = layout.dims;
   layout.points.assign(points, points + count * dims);
-  layout.order.resize(static_cast<std::size_t>(count));
+  layout.order.resize(at(count));
   std::iota(layout.order.begin(), layout.order.end(), PointId{0});
   for (std::vector<Real>* values : {&layout.lower, &layout.upper, &layout.mean}) {
-    values->resize(static_cast<std::size_t>(dims));
+    values->resize(at(dims));
   }
   layout.preconditioner.assign(layout.points.size(), Real(1));
   reset_momentum(layout);
@@ -70,7 +70,7 @@ void relabel_layout(Layout<Real>& layout, const std::vector<PointId>& order, Thr
        {&layout.points, &layout.updates, &layout.gains, &layout.preconditioner}) {
     parallel_for(team, count, kPointsPerChunk, [&](Size begin, Size end) {
       for (Size i = begin; i < end; ++i) {
-        const Real* from = values->data() + Size{order[static_cast<std::size_t>(i)]} * dims;
+        const Real* from = values->data() + Size{order[at(i)]} * dims;
         std::copy_n(from, dims, moved.data() + i * dims);
       }
     });
@@ -91,7 +91,7 @@ template <typename Real>
 std::vector<Real> in_row_order(const Layout<Real>& layout, const std::vector<Real>& values) {
   std::vector<Real> rows(values.size());
   for (Size i = 0; i < layout.size(); ++i) {
-    const Size row = layout.order[static_cast<std::size_t>(i)];
+    const Size row = layout.order[at(i)];
     std::copy_n(values.data() + i * layout.dims, layout.dims, rows.data() + row * layout.dims);
   }
   return rows;
@@ -101,7 +101,7 @@ template <typename Real>
 void precondition_layout(Layout<Real>& layout, std::span<const Real> of_rows) {
   const auto dims = static_cast<std::size_t>(layout.dims);
   for (std::size_t i = 0; i < layout.order.size(); ++i) {
-    const Real value = of_rows[static_cast<std::size_t>(layout.order[i])];
+    const Real value = of_rows[at(layout.order[i])];
     std::fill_n(layout.preconditioner.data() + i * dims, dims, value);
   }
 }
@@ -116,7 +116,7 @@ template <typename Real>
 void hold_points(Layout<Real>& layout, std::span<const std::uint8_t> fixed) {
   layout.fixed.resize(fixed.size());
   for (std::size_t i = 0; i < fixed.size(); ++i) {
-    layout.fixed[i] = fixed[static_cast<std::size_t>(layout.order[i])];
+    layout.fixed[i] = fixed[at(layout.order[i])];
     if (layout.fixed[i] != 0) {
       const auto dims = static_cast<std::size_t>(layout.dims);
       std::fill_n(layout.updates.data() + i * dims, dims, Real(0));
@@ -136,8 +136,8 @@ void pull_tethers(const Layout<Real>& layout, Rows own, const Tethers<Real>& tet
       4 / static_cast<double>(layout.size()) / static_cast<double>(attraction_scale);
   parallel_for(team, own, kPointsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
-      const Size row = layout.order[static_cast<std::size_t>(i)];
-      const Real weight = tethers.weights[static_cast<std::size_t>(row)];
+      const Size row = layout.order[at(i)];
+      const Real weight = tethers.weights[at(row)];
       if (weight == 0) {
         continue;
       }
@@ -163,15 +163,17 @@ void move_points(Layout<Real>& layout, Rows own, UpdateParameters<Real> paramete
   const auto kernel = kernels().update.of<Real>().update_points.of(dims);
   Real* attractive = forces.attractive.data();
   Real* repulsive = forces.repulsive.data();
-  const UpdateArrays<Real> arrays{attractive,
-                                  repulsive,
-                                  layout.preconditioner.data(),
-                                  layout.points.data(),
-                                  layout.updates.data(),
-                                  layout.gains.data()};
+  const UpdateArrays<Real> arrays = {
+      .attractive = attractive,
+      .repulsive = repulsive,
+      .preconditioner = layout.preconditioner.data(),
+      .points = layout.points.data(),
+      .updates = layout.updates.data(),
+      .gains = layout.gains.data(),
+  };
   parallel_for(team, own, kPointsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; some_fixed && i < end; ++i) {
-      if (layout.fixed[static_cast<std::size_t>(i)] != 0) {
+      if (layout.fixed[at(i)] != 0) {
         std::fill_n(attractive + i * dims, dims, Real(0));
         std::fill_n(repulsive + i * dims, dims, Real(0));
       }

@@ -1,5 +1,5 @@
-// The last pass of an iteration: move every point, and gather what the next iteration needs to
-// know.
+// The layout that is optimised, and what is done to it as a whole; above all the last pass of an
+// iteration, which moves every point and gathers what the next iteration needs to know.
 #pragma once
 
 #include "acctsne/communicator.hpp"

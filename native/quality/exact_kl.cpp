@@ -22,11 +22,11 @@ RowTerms row_terms(const CsrView<double>& P, const double* u, int dims, double e
   RowTerms sums;
   const auto row = static_cast<std::size_t>(i);
   for (EdgeId e = P.offsets[row]; e < P.offsets[row + 1]; ++e) {
-    const double p = P.values[static_cast<std::size_t>(e)];
+    const double p = P.values[at(e)];
     if (!(p > 0)) {
       continue;
     }
-    const Size j = P.columns[static_cast<std::size_t>(e)];
+    const Size j = P.columns[at(e)];
     double d2 = 0;
     for (int axis = 0; axis < dims; ++axis) {
       const double difference = u[i * dims + axis] - u[j * dims + axis];
@@ -77,11 +77,11 @@ std::vector<double> kl_by_point(const CsrView<double>& P, const double* position
                                 const OutputKernel& output_kernel, double z, ThreadTeam& team) {
   const Size rows = P.rows();
   const std::vector<double> u = in_unit(positions, rows * dims, output_kernel);
-  std::vector<double> shares(static_cast<std::size_t>(rows));
+  std::vector<double> shares(at(rows));
   parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end) {
     for (Size i = begin; i < end; ++i) {
       const RowTerms sums = row_terms(P, u.data(), dims, output_kernel.exponent, i);
-      shares[static_cast<std::size_t>(i)] = sums.terms + sums.mass * log_of(z);
+      shares[at(i)] = sums.terms + sums.mass * log_of(z);
     }
   });
   return shares;

@@ -26,7 +26,7 @@ class FilledRows {
 public:
   FilledRows(Size rows, Size features)
       : features_(features), lines_(chunk_count(features * Size{sizeof(Data)}, kLineBytes)),
-        memory_(static_cast<std::size_t>(rows * lines_)) {}
+        memory_(at(rows * lines_)) {}
 
   Size length() const { return lines_ * kLineBytes / Size{sizeof(Data)}; }
   const Data* row(Size i) const {
@@ -63,9 +63,8 @@ struct Worker {
   Worker(const RankRequest<Data>& request)
       : points(kPointsPerChunk, request.points.features),
         asked(request.asked_each, request.points.features),
-        distances(static_cast<std::size_t>(kPointsPerChunk) * request.references.size()),
-        asked_distances(static_cast<std::size_t>(request.asked_each)),
-        rank_of(static_cast<std::size_t>(request.points.rows)),
+        distances(at(kPointsPerChunk) * request.references.size()),
+        asked_distances(at(request.asked_each)), rank_of(at(request.points.rows)),
         by_reference(request.references.size() * request.sizes.size()) {}
 
   FilledRows<Data> points;
@@ -93,12 +92,12 @@ public:
     ranks_.variances.resize(values);
     parallel_for(team, reference_count(), 64, [&](Size begin, Size end) {
       for (Size r = begin; r < end; ++r) {
-        references_.read(r, request_.points, request_.references[static_cast<std::size_t>(r)]);
+        references_.read(r, request_.points, request_.references[at(r)]);
       }
     });
-    is_reference_.resize(static_cast<std::size_t>(request.points.rows));
+    is_reference_.resize(at(request.points.rows));
     for (const PointId id : request.references) {
-      is_reference_[static_cast<std::size_t>(id)] = 1;
+      is_reference_[at(id)] = 1;
     }
     for (int w = 0; w < team.size(); ++w) {
       workers_.emplace_back(request);
@@ -107,7 +106,7 @@ public:
 
   Ranks run(ThreadTeam& team) {
     team.for_chunks(chunk_count(request_.points.rows, kPointsPerChunk), [&](Size chunk, int w) {
-      Worker<Data>& worker = workers_[static_cast<std::size_t>(w)];
+      Worker<Data>& worker = workers_[at(w)];
       const Size begin = chunk * kPointsPerChunk;
       const Size end = std::min(begin + kPointsPerChunk, request_.points.rows);
       measure(begin, end, worker, team, w);
@@ -147,13 +146,13 @@ private:
 
   void judge(Size i, const Data* distances, Worker<Data>& worker) {
     const std::span<const PointId> nearest(request_.nearest + i * request_.known,
-                                           static_cast<std::size_t>(request_.known));
+                                           at(request_.known));
     // References that count: neither known nor the point itself.
-    Size counted = reference_count() - is_reference_[static_cast<std::size_t>(i)];
+    Size counted = reference_count() - is_reference_[at(i)];
     PointId rank = 0;
     for (const PointId id : nearest) {
-      worker.rank_of[static_cast<std::size_t>(id)] = ++rank;
-      counted -= is_reference_[static_cast<std::size_t>(id)];
+      worker.rank_of[at(id)] = ++rank;
+      counted -= is_reference_[at(id)];
     }
     find_thresholds(i, worker);
     find_near(i, distances, worker);
@@ -161,7 +160,7 @@ private:
       judge(i, s, counted, worker);
     }
     for (const PointId id : nearest) {
-      worker.rank_of[static_cast<std::size_t>(id)] = 0;
+      worker.rank_of[at(id)] = 0;
     }
   }
 
@@ -169,7 +168,7 @@ private:
     worker.thresholds.clear();
     for (Size p = 0; p < request_.asked_each; ++p) {
       const PointId id = request_.asked[i * request_.asked_each + p];
-      if (worker.rank_of[static_cast<std::size_t>(id)] == 0) {
+      if (worker.rank_of[at(id)] == 0) {
         worker.asked.read(static_cast<Size>(worker.thresholds.size()), request_.points, id);
         worker.thresholds.push_back({Data(0), id, p});
       }
@@ -201,8 +200,7 @@ private:
     const Data farthest = worker.limits.back();
     for (std::size_t r = 0; r < request_.references.size(); ++r) {
       const PointId id = request_.references[r];
-      if (distances[r] <= farthest && id != i &&
-          worker.rank_of[static_cast<std::size_t>(id)] == 0) {
+      if (distances[r] <= farthest && id != i && worker.rank_of[at(id)] == 0) {
         const std::size_t bin = bin_of(distances[r], id, worker);
         worker.near.push_back({r, bin});
         ++worker.counts[bin];
@@ -234,7 +232,7 @@ private:
     Size known_penalty = 0;
     for (Size p = 0; p < k; ++p) {
       const PointId id = request_.asked[i * request_.asked_each + p];
-      const Size rank{worker.rank_of[static_cast<std::size_t>(id)]};
+      const Size rank{worker.rank_of[at(id)]};
       kept += rank != 0 && rank <= k ? 1 : 0;
       // All known ones are nearer than one that is not known.
       known_penalty += rank != 0 ? std::max<Size>(0, rank - k) : request_.known + 1 - k;
@@ -256,15 +254,15 @@ private:
     }
     const auto beyond = static_cast<double>(request_.points.rows - 1 - request_.known);
     const auto sample = static_cast<double>(counted);
-    const std::size_t at = static_cast<std::size_t>(i) * request_.sizes.size() + s;
-    ranks_.kept[at] = kept;
-    ranks_.penalties[at] = static_cast<double>(known_penalty);
+    const std::size_t entry = at(i) * request_.sizes.size() + s;
+    ranks_.kept[entry] = kept;
+    ranks_.penalties[entry] = static_cast<double>(known_penalty);
     if (counted > 0) {
-      ranks_.penalties[at] += sample < beyond ? sum * (beyond / sample) : sum;
+      ranks_.penalties[entry] += sample < beyond ? sum * (beyond / sample) : sum;
     }
     if (counted > 1 && sample < beyond) {
       const double spread = std::max(0.0, (squares - sum * sum / sample) / (sample - 1));
-      ranks_.variances[at] = beyond * beyond * spread / sample * (1 - sample / beyond);
+      ranks_.variances[entry] = beyond * beyond * spread / sample * (1 - sample / beyond);
     }
   }
 

@@ -15,9 +15,7 @@ namespace acctsne {
 
 class ThreadProcesses {
 public:
-  explicit ThreadProcesses(int count)
-      : arrays_(static_cast<std::size_t>(count)), messages_(static_cast<std::size_t>(count)),
-        barrier_(count) {}
+  explicit ThreadProcesses(int count) : arrays_(at(count)), messages_(at(count)), barrier_(count) {}
 
   // Calls body(communicator) once for each process, all at the same time.
   template <typename Body>
@@ -44,13 +42,12 @@ private:
 
   private:
     void do_gather(std::byte* array, std::span<const Size> ends) override {
-      all_.arrays_[static_cast<std::size_t>(rank_)] = array;
+      all_.arrays_[at(rank_)] = array;
       all_.barrier_.arrive_and_wait();
       Size begin = 0;
       for (std::size_t r = 0; r < ends.size(); ++r) {
         if (static_cast<int>(r) != rank_) {
-          std::memcpy(array + begin, all_.arrays_[r] + begin,
-                      static_cast<std::size_t>(ends[r] - begin));
+          std::memcpy(array + begin, all_.arrays_[r] + begin, at(ends[r] - begin));
         }
         begin = ends[r];
       }

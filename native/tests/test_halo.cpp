@@ -112,7 +112,7 @@ std::vector<Size> charges_sent(const std::vector<float>& points, int processes) 
     for (Size x = 0; x < 4; ++x) {
       for (Size y = 0; y < 4; ++y) {
         const float* point = points.data() + i * kDims;
-        reached.insert((node(point, 0) + x) / kStripColumns * tiles.a_strip +
+        reached.insert((node(point, 0) + x) / kStripColumns * tiles.per_strip +
                        (node(point, 1) + y) / tiles.rows);
       }
     }
@@ -185,7 +185,7 @@ std::vector<Size> charges_sent(const std::vector<float>& points, int processes) 
   }
   CHECK(static_cast<Size>(segments.size()) * kSegmentNodes < nodes[0] * nodes[1] / 2);
   for (const auto& [x, segment] : segments) {
-    const Size tile = x / kStripColumns * tiles.a_strip + segment * kSegmentNodes / tiles.rows;
+    const Size tile = x / kStripColumns * tiles.per_strip + segment * kSegmentNodes / tiles.rows;
     bytes[charging[at(tile)]] += receivers(tile) * kSegmentNodes * Size{sizeof(float)};
   }
   for (Size i = 0; i < count; ++i) {

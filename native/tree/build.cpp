@@ -66,8 +66,8 @@ void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, 
   sort_points(points, count, team);
   split_top(0, static_cast<PointId>(count), points_per_subtree(count));
   parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
-    Subtree& subtree = subtrees_[static_cast<std::size_t>(s)];
-    Node<Real, Dims>* to = built_.data() + 2 * static_cast<std::size_t>(subtree.begin);
+    Subtree& subtree = subtrees_[at(s)];
+    Node<Real, Dims>* to = built_.data() + 2 * at(subtree.begin);
     subtree.count = emit_subtree(subtree.begin, subtree.end, to, 0);
   });
   place_subtrees(team);
@@ -76,13 +76,13 @@ void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, 
 template <typename Real, int Dims>
 void Tree<Real, Dims>::sort_points(const Real* points, Size count, ThreadTeam& team) {
   if (static_cast<Size>(order_.size()) != count) {
-    order_.resize(static_cast<std::size_t>(count));
+    order_.resize(at(count));
     std::iota(order_.begin(), order_.end(), PointId{0});
   }
   compute_morton_codes<Real, Dims>(points, count, box_, codes_by_row_.data(), team);
   parallel_for(team, count, 8192, [&](Size begin, Size end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      codes_[i] = codes_by_row_[static_cast<std::size_t>(order_[i])];
+    for (auto i = static_cast<std::size_t>(begin); i < at(end); ++i) {
+      codes_[i] = codes_by_row_[at(order_[i])];
     }
   });
   sorter_.sort(codes_, order_, Dims * kMortonBits<Dims>, team);
@@ -90,8 +90,7 @@ void Tree<Real, Dims>::sort_points(const Real* points, Size count, ThreadTeam& t
 
 template <typename Real, int Dims>
 Node<Real, Dims> Tree<Real, Dims>::make_node(PointId begin, PointId end) const {
-  const MortonCode differing =
-      codes_[static_cast<std::size_t>(begin)] ^ codes_[static_cast<std::size_t>(end - 1)];
+  const MortonCode differing = codes_[at(begin)] ^ codes_[at(end - 1)];
   const int differing_bits = 64 - std::countl_zero(differing);
   Node<Real, Dims> node{};
   node.level = static_cast<std::int16_t>(kMortonBits<Dims> - (differing_bits + Dims - 1) / Dims);
@@ -109,8 +108,7 @@ void Tree<Real, Dims>::visit_children(const Node<Real, Dims>& node, Visit&& visi
   const int shift = (kMortonBits<Dims> - node.level - 1) * Dims;
   PointId begin = node.begin;
   while (begin < node.end) {
-    const MortonCode last_of_child =
-        codes_[static_cast<std::size_t>(begin)] | ((MortonCode{1} << shift) - 1);
+    const MortonCode last_of_child = codes_[at(begin)] | ((MortonCode{1} << shift) - 1);
     const PointId end = begin + codes_up_to(last_of_child, codes_.data() + begin, node.end - begin);
     visit(begin, end);
     begin = end;
@@ -164,28 +162,27 @@ void Tree<Real, Dims>::place_subtrees(ThreadTeam& team) {
   for (TopEntry& entry : top_) {
     entry.place = place;
     if (entry.subtree >= 0) {
-      Subtree& subtree = subtrees_[static_cast<std::size_t>(entry.subtree)];
+      Subtree& subtree = subtrees_[at(entry.subtree)];
       subtree.first = place;
       place += subtree.count;
     } else {
       ++place;
     }
   }
-  node_count_ = static_cast<std::size_t>(place);
+  node_count_ = at(place);
   for (const TopEntry& entry : top_) {
     if (entry.subtree < 0) {
-      Node<Real, Dims>& node = nodes_[static_cast<std::size_t>(entry.place)];
+      Node<Real, Dims>& node = nodes_[at(entry.place)];
       node = entry.node;
       const auto after = static_cast<std::size_t>(entry.next_entry);
       node.skip = after < top_.size() ? top_[after].place : place;
     }
   }
   parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
-    const Subtree& subtree = subtrees_[static_cast<std::size_t>(s)];
-    const Node<Real, Dims>* from = built_.data() + 2 * static_cast<std::size_t>(subtree.begin);
+    const Subtree& subtree = subtrees_[at(s)];
+    const Node<Real, Dims>* from = built_.data() + 2 * at(subtree.begin);
     for (NodeId i = 0; i < subtree.count; ++i) {
-      Node<Real, Dims>& node =
-          nodes_[static_cast<std::size_t>(subtree.first) + static_cast<std::size_t>(i)];
+      Node<Real, Dims>& node = nodes_[at(subtree.first) + at(i)];
       node = from[i];
       node.skip += subtree.first;
     }

@@ -81,8 +81,8 @@ void sort_bucket(MortonCode* codes, PointId* order, Size count, CodeSorter::Scra
   }
   const auto write = [&] {
     for (Size i = 0; i < count; ++i) {
-      codes[i] = scratch.points[static_cast<std::size_t>(i)].first;
-      order[i] = scratch.points[static_cast<std::size_t>(i)].second;
+      codes[i] = scratch.points[at(i)].first;
+      order[i] = scratch.points[at(i)].second;
     }
   };
   const int shift = std::max(0, static_cast<int>(std::bit_width(differing)) - 2 * kDigitBits);
@@ -132,7 +132,7 @@ void compute_morton_codes(const Real* points, Size count, const Box<Real, Dims>&
 void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& order, int code_bits,
                       ThreadTeam& team) {
   const Size count = static_cast<Size>(codes.size());
-  scratch_.resize(static_cast<std::size_t>(team.size()));
+  scratch_.resize(at(team.size()));
   const auto average_buckets = static_cast<std::uint64_t>(count / kBucketPoints);
   const int bucket_bits =
       std::min(kMostBucketBits, static_cast<int>(std::bit_width(average_buckets)));
@@ -149,13 +149,13 @@ void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& orde
   sorted_codes_.resize(codes.size());
   sorted_order_.resize(order.size());
   const auto chunk_places = [&](Size begin) {
-    return places_.data() + static_cast<std::size_t>(begin / kChunk) * buckets;
+    return places_.data() + at(begin / kChunk) * buckets;
   };
   parallel_for(team, count, kChunk, [&](Size begin, Size end) {
     std::uint32_t* histogram = chunk_places(begin);
     std::fill_n(histogram, buckets, 0u);
     for (Size i = begin; i < end; ++i) {
-      ++histogram[codes[static_cast<std::size_t>(i)] >> shift];
+      ++histogram[codes[at(i)] >> shift];
     }
   });
   std::uint32_t start = 0;
@@ -181,8 +181,7 @@ void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& orde
     const auto last = std::min<std::size_t>(first + kBucketsPerTask, buckets);
     for (std::size_t bucket = first; bucket < last; ++bucket) {
       sort_bucket(sorted_codes_.data() + starts_[bucket], sorted_order_.data() + starts_[bucket],
-                  Size{starts_[bucket + 1]} - Size{starts_[bucket]},
-                  scratch_[static_cast<std::size_t>(worker)]);
+                  Size{starts_[bucket + 1]} - Size{starts_[bucket]}, scratch_[at(worker)]);
     }
   });
   codes.swap(sorted_codes_);
@@ -193,7 +192,7 @@ template <typename Real>
 std::pair<std::vector<MortonCode>, int> morton_codes(const Real* points, Size count, int dims,
                                                      const Real* lower, const Real* upper,
                                                      ThreadTeam& team) {
-  std::vector<MortonCode> codes(static_cast<std::size_t>(count));
+  std::vector<MortonCode> codes(at(count));
   return with_dims(dims, [&](auto d) {
     constexpr int kDims = d();
     compute_morton_codes<Real, kDims>(points, count, root_box<Real, kDims>(lower, upper),
@@ -205,7 +204,7 @@ std::pair<std::vector<MortonCode>, int> morton_codes(const Real* points, Size co
 template <typename Real>
 std::vector<PointId> morton_order(const Real* points, Size count, int dims, const Real* lower,
                                   const Real* upper, ThreadTeam& team) {
-  std::vector<PointId> order(static_cast<std::size_t>(count));
+  std::vector<PointId> order(at(count));
   std::iota(order.begin(), order.end(), PointId{0});
   if (dims <= kCompiledDims) {
     auto [codes, bits] = morton_codes(points, count, dims, lower, upper, team);

@@ -14,21 +14,20 @@ namespace acctsne {
 
 template <typename Real, int Dims>
 void Tree<Real, Dims>::summarize_node(NodeId id) {
-  Node<Real, Dims>& node = nodes_[static_cast<std::size_t>(id)];
+  Node<Real, Dims>& node = nodes_[at(id)];
   // Calls visit(position, mass, moments) for the node's children, or for a leaf's points.
   const auto visit_parts = [&](auto&& visit) {
     if (node.leaf) {
       for (Size i = node.begin; i < node.end; ++i) {
         Real position[Dims];
         for (int axis = 0; axis < Dims; ++axis) {
-          position[axis] = axes_[axis][static_cast<std::size_t>(i)];
+          position[axis] = axes_[axis][at(i)];
         }
         visit(position, 1.0, nullptr);
       }
     } else {
-      for (NodeId child = id + 1; child < node.skip;
-           child = nodes_[static_cast<std::size_t>(child)].skip) {
-        const Node<Real, Dims>& part = nodes_[static_cast<std::size_t>(child)];
+      for (NodeId child = id + 1; child < node.skip; child = nodes_[at(child)].skip) {
+        const Node<Real, Dims>& part = nodes_[at(child)];
         visit(part.centre, static_cast<double>(part.mass()), part.moments);
       }
     }
@@ -70,9 +69,8 @@ void Tree<Real, Dims>::summarize_node(NodeId id) {
 template <typename Real, int Dims>
 void Tree<Real, Dims>::summarize(const Real* points, ThreadTeam& team) {
   parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
-    const Subtree& subtree = subtrees_[static_cast<std::size_t>(s)];
-    for (auto i = static_cast<std::size_t>(subtree.begin);
-         i < static_cast<std::size_t>(subtree.end); ++i) {
+    const Subtree& subtree = subtrees_[at(s)];
+    for (auto i = static_cast<std::size_t>(subtree.begin); i < at(subtree.end); ++i) {
       const Real* from = points + static_cast<Size>(order_[i]) * Dims;
       for (int axis = 0; axis < Dims; ++axis) {
         axes_[axis][i] = from[axis];

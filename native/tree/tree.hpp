@@ -42,7 +42,7 @@ public:
   // Runs of nodes that together have every node of at most kSubtreePoints points.
   std::size_t subtree_count() const { return subtrees_.size(); }
   std::pair<NodeId, NodeId> nodes_of_subtree(Size subtree) const {
-    const Subtree& run = subtrees_[static_cast<std::size_t>(subtree)];
+    const Subtree& run = subtrees_[at(subtree)];
     return {run.first, run.first + run.count};
   }
   const Box<Real, Dims>& box() const { return box_; }

@@ -20,6 +20,7 @@ from acctsne.init.layouts import check_initial_layout
 from acctsne.neighbors.given import check_graph, is_precomputed
 from acctsne.neighbors.nearest import readable
 from acctsne.neighbors.records import SearchSettings
+from acctsne.optimize.optimizer import layout_memory
 from acctsne.optimize.schedule import Schedule, check_pair
 from acctsne.optimize.stopping import StoppingRules
 from acctsne.runtime.checks import check_layout_dtype, check_n_samples, check_parameter_sizes
@@ -64,11 +65,10 @@ class Problem:
         """Estimate the bytes that a fit takes beside its data, from below.
 
         What the search finds; P as edges, of which there are at least as many, each a column of 16
-        bits and a value, of 16 bits too in single precision; positions, steps, gains,
-        preconditioner and two forces.
+        bits and a value, of 16 bits too in single precision; the layout.
         """
         real = self.dtype.itemsize
-        layout = 6 * self.n_samples * self.n_components * real
+        layout = layout_memory(self.n_samples, self.n_components, self.dtype)
         if isinstance(self.given, Affinities) or self.given.precomputed:
             return layout
         search = self.given.search

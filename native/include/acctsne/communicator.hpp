@@ -131,7 +131,7 @@ public:
     }
   }
   std::size_t of(Size row) const {
-    return static_cast<std::size_t>(std::ranges::upper_bound(ends_, row) - ends_.begin());
+    return at(std::ranges::upper_bound(ends_, row) - ends_.begin());
   }
 
 private:
@@ -140,7 +140,7 @@ private:
 
 // Numbers of every process, as many of each, those of the first one first.
 inline std::vector<Size> gather_numbers(Communicator& processes, std::span<const Size> mine) {
-  std::vector<Size> all(static_cast<std::size_t>(processes.size()) * mine.size());
+  std::vector<Size> all(at(processes.size()) * mine.size());
   std::ranges::copy(mine, all.begin() + processes.rank() * static_cast<Size>(mine.size()));
   std::vector<Size> ends;
   for (int rank = 1; rank <= processes.size(); ++rank) {
@@ -160,8 +160,7 @@ inline Size sum(Communicator& processes, Size mine) {
 template <typename Number>
 void broadcast(Communicator& processes, std::span<Number> numbers) {
   if (processes.size() > 1) {
-    const std::vector<Size> ends(static_cast<std::size_t>(processes.size()),
-                                 static_cast<Size>(numbers.size_bytes()));
+    const std::vector<Size> ends(at(processes.size()), static_cast<Size>(numbers.size_bytes()));
     processes.gather(reinterpret_cast<std::byte*>(numbers.data()), ends);
   }
 }
@@ -227,7 +226,7 @@ std::vector<Item> deliver(Communicator& processes, const std::vector<Item>& item
   for (std::size_t r = 1; r < received.size(); ++r) {
     received[r] += received[r - 1];
   }
-  std::vector<Item> arrived(static_cast<std::size_t>(received.back() / kItem));
+  std::vector<Item> arrived(at(received.back() / kItem));
   processes.exchange(reinterpret_cast<const std::byte*>(items.data()), sent_ends,
                      reinterpret_cast<std::byte*>(arrived.data()), received);
   if (arrived_ends != nullptr) {
@@ -268,7 +267,7 @@ public:
     rows_ = rows;
     grain_ = grain;
     width_ = width;
-    numbers_.assign(static_cast<std::size_t>(chunk_count(rows, grain) * width), 0.0);
+    numbers_.assign(at(chunk_count(rows, grain) * width), 0.0);
   }
 
   // The numbers of the chunk that a row belongs to.

@@ -142,10 +142,9 @@ void parallel_for(ThreadTeam& team, Size n, Size grain, Body&& body) {
 // scratch memory that keeps its capacity from call to call.
 template <typename T, typename Body>
 T parallel_sum(ThreadTeam& team, Size n, Size grain, std::vector<T>& partials, Body&& body) {
-  partials.assign(static_cast<std::size_t>(chunk_count(n, grain)), T{});
-  parallel_for(team, n, grain, [&](Size begin, Size end) {
-    partials[static_cast<std::size_t>(begin / grain)] = body(begin, end);
-  });
+  partials.assign(at(chunk_count(n, grain)), T{});
+  parallel_for(team, n, grain,
+               [&](Size begin, Size end) { partials[at(begin / grain)] = body(begin, end); });
   T total{};
   for (const T& partial : partials) {
     total += partial;

@@ -23,7 +23,7 @@ from acctsne.files.archive import incomplete, read_archive, write_archive
 from acctsne.forces.output_kernel import Dof
 from acctsne.forces.repulsion import REPULSION_CONSTRAINTS, RepulsionOptions, check_method
 from acctsne.init.layouts import layout_from_affinities
-from acctsne.optimize.optimizer import Callback, Observers, Optimizer
+from acctsne.optimize.optimizer import Callback, Observers, Optimizer, layout_memory
 from acctsne.optimize.schedule import (
     CHECK_EVERY,
     LOOK_EVERY,
@@ -133,10 +133,8 @@ class Embedding:
         threads = effective_threads(n_jobs)
         random = check_random_state(random_state)
         n_samples = affinities.n_samples
-        # Positions, steps, gains, preconditioner and two forces.
-        needed = 6 * n_samples * int(n_components) * affinities.dtype.itemsize
         with room_for(
-            needed,
+            layout_memory(n_samples, int(n_components), affinities.dtype),
             f"An embedding of {n_samples} samples in {n_components} dimensions",
             FEWER_DIMENSIONS,
         ):

@@ -56,6 +56,11 @@ def _wants_to_stop(answer: Any) -> bool:
         ) from error
 
 
+def layout_memory(n_samples: int, n_components: int, dtype: np.dtype[Any]) -> int:
+    """Return the bytes of positions, steps, gains, preconditioner and two forces."""
+    return 6 * n_samples * n_components * dtype.itemsize
+
+
 # Least difference of the mean drops of two numbers of dimensions by which data are told apart.
 TOLD_APART = 0.15
 
