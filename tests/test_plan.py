@@ -47,6 +47,7 @@ def constant(path: str, pattern: str) -> list[int]:
         ("affinities/exchanged_rows.cpp", r"kGroups = (\d+)", [plan.SYMMETRISATION_PARTS]),
         ("affinities/symmetrize.cpp", r"kParts = (\d+)", [plan.TRANSPOSED_PARTS]),
         ("forces/edges.cpp", r"kParts = (\d+)", [plan.RELABELLING_PARTS]),
+        ("forces/edges.cpp", r"P.rows\(\), kJointBlockRows, (\d+)\)", [plan.EDGE_NUMBERS]),
         ("optimize/loop.cpp", r"kRelabelAt\[\] = \{([\d, ]+)\}", list(plan.RELABELLED_AT)),
     ],
 )

@@ -10,8 +10,9 @@ namespace acctsne {
 inline constexpr Size kEdgeBlockRows = 256;
 inline constexpr Size kEdgeWindow = 65536;
 
-// The first column of the window of the block that begins at `first_row`.
-constexpr Size edge_window(Size first_row, Size rows) {
+// The first column of the window of the block that begins at `first_row`. Each file has a function
+// of its own, as kernels may share none (docs/developing.md).
+static constexpr Size edge_window(Size first_row, Size rows) {
   const Size centred = first_row - (kEdgeWindow - kEdgeBlockRows) / 2;
   const Size last = rows - kEdgeWindow;
   const Size window = centred < last ? centred : last;

@@ -11,7 +11,7 @@
 //    (forces/shared_charges.cpp); sums of Z, a number for every 512 rows
 // 4. attractive: one pass over P (step 5); nothing is exchanged
 // 5. update: momentum, step, recentring, bounds; then how much momentum the next one may have;
-//    exchanged: sums of positions, bounds and norms, a few numbers for each block
+//    exchanged: sums of positions, bounds and norms, 3 dims + 4 numbers for every 1024 rows
 // 6. now and then: KL divergence and a report to the observer, who may stop;
 //    exchanged: sums of the cross entropy, a number for every 256 rows; whether to stop; positions
 //    of all points, if somebody asks for them

@@ -30,6 +30,7 @@ SUM_ROWS = 512  # for each of which Z has a number
 UPDATE_ROWS = 1024  # for each of which a step has UPDATE_NUMBERS
 UPDATE_NUMBERS = 3 * DIMS + 4
 EDGE_BLOCK_ROWS = 256  # for each of which the KL divergence has a number
+EDGE_NUMBERS = 3  # for each of these, that are summed over P
 POINTS_PER_SUM = 8 * BLOCK_ROWS  # of charges
 STRIP_COLUMNS = 8
 MOST_TILES_IN_STRIP = 32
@@ -302,7 +303,7 @@ def symmetrisation(job: Job) -> Stage:
     edges = job.own * job.neighbors
     sent = 2 * job.elsewhere * edges * triple
     sent += job.gathered(job.points, DOUBLE)
-    sent += job.gathered(ceil(job.points / EDGE_BLOCK_ROWS), 2 * DOUBLE)
+    sent += job.gathered(ceil(job.points / EDGE_BLOCK_ROWS), EDGE_NUMBERS * DOUBLE)
     most = job.most_own * job.neighbors
     # One process transposes a part of its edges at a time. Several have a part three times: as it
     # leaves, as it arrives and sorted.

@@ -1,5 +1,6 @@
 """The native Euclidean neighbour searches, on dense arrays (native/neighbors)."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,24 +39,25 @@ def chosen_mode(mode: str, n_samples: int, n_features: int) -> str:
 
 def search(X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = None) -> Neighbors:
     """Find the neighbours of every row of a dense array among the others."""
-    if chosen_mode(settings.mode, *X.shape) == "exact":
-        return exact_neighbors(X, settings, progress)
-    frame = find_frame(X, settings.n_neighbors, settings.threads, APPROXIMATE_AXES)
+    mode = chosen_mode(settings.mode, *X.shape)
+    n_axes = None if mode == "exact" else APPROXIMATE_AXES
+    frame = find_frame(X, settings.n_neighbors, settings.threads, n_axes)
     projection = frame.project(X, settings.threads)
     components = _components(frame, projection, settings)
-    indices, squared, recall = _core.approximate_neighbors(
-        frame.rows(X, projection),
-        settings.n_neighbors,
-        settings.in_double,
-        sample_rows(len(X), settings.random),
-        settings.threads,
-        progress,
-    )
+    asked = (frame.rows(X, projection), settings.n_neighbors, settings.in_double)
+    if mode == "exact":
+        indices, squared = _core.nearest_neighbors(*asked, settings.threads, progress)
+        recall = 1.0
+    else:
+        sample = sample_rows(len(X), settings.random)
+        indices, squared, recall = _core.approximate_neighbors(
+            *asked, sample, settings.threads, progress
+        )
     return Neighbors(
         indices,
         squared,
         scale=frame.scale,
-        mode="approximate",
+        mode=mode,
         recall=recall,
         frame=frame,
         components=components,
@@ -66,17 +68,7 @@ def exact_neighbors(
     X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = None
 ) -> Neighbors:
     """Find the exact neighbours of every row of a dense array."""
-    frame = find_frame(X, settings.n_neighbors, settings.threads)
-    projection = frame.project(X, settings.threads)
-    components = _components(frame, projection, settings)
-    indices, squared = _core.nearest_neighbors(
-        frame.rows(X, projection),
-        settings.n_neighbors,
-        settings.in_double,
-        settings.threads,
-        progress,
-    )
-    return Neighbors(indices, squared, scale=frame.scale, frame=frame, components=components)
+    return search(X, replace(settings, mode="exact"), progress)
 
 
 def _components(

@@ -81,11 +81,7 @@ def euclidean_form(
         block /= _nonzero(np.abs(block).max(axis=1))
         if centered:
             constant = np.flatnonzero(block.max(axis=1) == block.min(axis=1))
-            if len(constant):
-                raise ValueError(
-                    f"row {first_row + start + constant[0]} of {name} is constant: correlation "
-                    "distance is not defined for it. Remove such rows or use another metric"
-                )
+            refuse_constant_rows(first_row + start + constant, name)
             block -= block.mean(axis=1)[:, None]
         block /= _nonzero(np.linalg.norm(block, axis=1))
         unit[start : start + len(block), : X.shape[1]] = block
@@ -94,6 +90,15 @@ def euclidean_form(
     zero = np.flatnonzero(~X.any(axis=1))
     unit[zero, -1] = 1
     return EuclideanForm(unit, metric, zero)
+
+
+def refuse_constant_rows(rows: npt.NDArray[np.intp], name: str) -> None:
+    """Refuse data for correlation distance if it has such rows: it is not defined for them."""
+    if len(rows):
+        raise ValueError(
+            f"row {rows[0]} of {name} is constant: correlation distance is not defined for it. "
+            "Remove such rows or use another metric"
+        )
 
 
 def _nonzero(lengths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
+from acctsne.neighbors.metrics import refuse_constant_rows
 from acctsne.neighbors.records import NearestNeighborsResult, SearchSettings
 from acctsne.runtime.memory import room_for_columns
 from acctsne.runtime.progress import Progress
@@ -72,7 +73,7 @@ class _SearchedRows:
         else:
             values = _with_squares(X)
             if self.form == "correlation":
-                _refuse_constant_rows(X, name)
+                refuse_constant_rows(_constant_rows(X), name)
         self.dtype = X.dtype
         self.data = native_csr(X, values)
 
@@ -105,12 +106,7 @@ def _with_squares(X: Any) -> npt.NDArray[Any]:
     return values
 
 
-def _refuse_constant_rows(X: Any, name: str) -> None:
+def _constant_rows(X: Any) -> npt.NDArray[np.intp]:
     largest = np.asarray(X.max(axis=1).todense()).ravel()
     least = np.asarray(X.min(axis=1).todense()).ravel()
-    constant = np.flatnonzero(largest == least)
-    if len(constant):
-        raise ValueError(
-            f"row {constant[0]} of {name} is constant: correlation distance is not defined for it. "
-            "Remove such rows or use another metric"
-        )
+    return np.flatnonzero(largest == least)
