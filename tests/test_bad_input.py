@@ -16,9 +16,9 @@ import sklearn
 from scipy.sparse import csr_matrix
 from sklearn.utils.fixes import parse_version
 
-from acctsne import TSNE, Affinities, Embedding, init, nearest_neighbors, quality
+from acctsne import TSNE, Affinities, Embedding, init, io, nearest_neighbors, quality
 from acctsne.runtime.rows import with_whole_rows
-from helpers import found_arrays
+from helpers import found_arrays, start
 
 Array = npt.NDArray[Any]
 
@@ -76,6 +76,13 @@ class TestNotFinite:
             small(init=init).fit(normal())
 
 
+def one_masked(*shape: int, dtype: npt.DTypeLike = float) -> Any:
+    """Make an array of numbers that differ within each row, one of them masked."""
+    numbers = np.ma.masked_array(np.add.outer(np.zeros(shape[0]), range(*shape[1:])), dtype=dtype)
+    numbers[4, 1] = np.ma.masked
+    return numbers
+
+
 class TestNotRepresentable:
     """Values that would be lost, or not fit, on the way to an array of numbers."""
 
@@ -87,6 +94,32 @@ class TestNotRepresentable:
                 call(X)
         whole = small().fit_transform(np.ma.masked_array(normal()))
         np.testing.assert_array_equal(whole, fitted.embedding_)
+
+    @pytest.mark.parametrize(
+        ("name", "call"),
+        [
+            ("init", lambda P: small(init=one_masked(60, 2)).fit(normal())),
+            ("init", lambda P: Embedding(P, one_masked(P.n_samples, 2))),
+            ("P", lambda P: Affinities.from_matrix(one_masked(60, 60))),
+            ("D", lambda P: Affinities.from_distances(one_masked(60, 60), perplexity=5)),
+            ("indices", lambda P: start(P).transform(one_masked(9, 3, dtype=int), normal(9, 3))),
+            ("distances", lambda P: start(P).transform(normal(9, 3) > 9, one_masked(9, 3))),
+            ("fixed", lambda P: start(P).optimize(1, fixed=one_masked(9, 3, dtype=int)[4])),
+            ("Y", lambda P: quality.exact_z(one_masked(60, 2))),
+            (r"map\.csv: Y", lambda P: io.write("map.csv", one_masked(60, 2))),
+        ],
+    )
+    def test_masked_values_anywhere(
+        self,
+        name: str,
+        call: Any,
+        P: Affinities,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(ValueError, match=f"^{name} has 1 masked values"):
+            call(P)
 
     def test_integers_beyond_floats(self) -> None:
         X = np.full((60, 2), 10**400, dtype=object)
@@ -122,6 +155,18 @@ class TestNotRepresentable:
         records = np.rec.fromarrays(list(normal().T))
         with pytest.raises(TypeError, match=r"structured array, of fields f0, f1.*unstructured"):
             small().fit(records)
+        with pytest.raises(TypeError, match="init is a structured array, of fields f0, f1"):
+            small(init=np.zeros((60, 2), dtype="f8, f8")).fit(normal())
+
+    def test_neighbors(self) -> None:
+        indices = np.add.outer(np.arange(9), [1, 2]) % 9
+        for distances, said in (
+            (np.full((9, 2), 1j), "distances must be real numbers; got complex128"),
+            (np.full((9, 2), "far"), "distances must be an array of numbers .*'far'"),
+            ([[1.0, 2.0]] * 8 + [[1.0]], "distances has rows of different lengths"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                Affinities.from_neighbors(indices, distances, perplexity=2)
 
 
 def tables_with(column: Any) -> dict[str, Any]:
@@ -161,6 +206,28 @@ class TestNoArrays:
         ):
             with pytest.raises(TypeError, match=f"X must be an array of numbers .*; {said}"):
                 call(given)
+
+    def test_nothing(self) -> None:
+        for call in (
+            small().fit,
+            Affinities.from_matrix,
+            cast(Any, quality.exact_z),
+            lambda X: Affinities.from_neighbors(X, X),
+        ):
+            with pytest.raises(TypeError, match=r"^\w+ is None; give an array of numbers"):
+                call(None)
+
+    @pytest.mark.parametrize(
+        ("row", "said"),
+        [
+            ({"a": 1.0}, r"a dictionary for row 1; pandas\.DataFrame\(X\)"),
+            (csr_matrix([[1.0]]), r"a sparse matrix for row 1; scipy\.sparse\.vstack\(X\)"),
+        ],
+    )
+    def test_rows_of_another_kind(self, row: Any, said: str) -> None:
+        for call in (small().fit, lambda X: nearest_neighbors(X, 1)):
+            with pytest.raises(ValueError, match=f"X has {said}"):
+                call([[1.0], row, [3.0]])
 
     def test_rows_of_different_lengths(self) -> None:
         for call in (small().fit, lambda X: nearest_neighbors(X, 1)):

@@ -36,7 +36,6 @@ from acctsne.runtime.rows import (
     STORED_TYPES,
     check_finite,
     check_not_bfloat16,
-    check_representable,
     check_type_read,
     computed,
     computed_dtype,
@@ -281,11 +280,10 @@ def check_n_neighbors(n_neighbors: Any, most: int, why: str) -> int:
 
 
 def readable(X: Any, name: str = "X") -> Any:
-    """Bring data in reach, sparse data as CSR; refuse numbers that reading would change."""
+    """Bring data in reach, sparse data as CSR; refuse bits that are taken for other numbers."""
     X = check_sparse(in_reach(X, name), name)
     if issparse(X):
         check_n_columns(X.shape[1], name)
-    check_representable(X, name)
     check_not_bfloat16(X, name)
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
         # Not left to scikit-learn's check, which would make double precision of it.

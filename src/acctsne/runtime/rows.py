@@ -112,25 +112,6 @@ def check_finite(X: Any, name: str, estimator: str | None = None, threads: int =
                 assert_all_finite(computed(X[start : start + BLOCK_ROWS]), **names)
 
 
-def check_representable(X: Any, name: str) -> None:
-    """Refuse what would be lost on the way to an array of numbers."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        masked = np.ma.getmaskarray(X).sum()
-        raise ValueError(
-            f"{name} has {masked} masked values, and every value is needed; fill them, for example "
-            "by zeros, X.filled(0), or leave out their rows"
-        )
-    if isinstance(X, np.ndarray) and X.dtype.names is not None:
-        raise TypeError(
-            f"{name} is a structured array, of fields {', '.join(X.dtype.names[:5])}; "
-            "numpy.lib.recfunctions.structured_to_unstructured makes an array of numbers of it"
-        )
-    # An array of times becomes numbers, all but NaT; columns of times in tables are refused.
-    times = getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M")
-    if times and np.isnat(np.asarray(X)).any():
-        raise ValueError(f"{name} has NaT, times that are missing; leave out their rows")
-
-
 def check_not_bfloat16(X: Any, name: str) -> None:
     """Refuse bfloat16, which NumPy knows only by name, and its bits in an array of uint16.
 
