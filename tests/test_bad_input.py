@@ -627,6 +627,13 @@ class TestDuplicates:
         assert_good_map(embedding, 60)
 
 
+def at_the_limits_of(dtype: npt.DTypeLike) -> Array:
+    """Make samples that are all different, most of whose distances are beyond their own type."""
+    X = np.copysign(np.random.default_rng(1).uniform(0.9, 1, size=(60, 5)), normal())
+    scaled: Array = (X * np.finfo(dtype).max).astype(dtype)
+    return scaled
+
+
 class TestScale:
     @METHODS
     @DTYPES
@@ -645,6 +652,33 @@ class TestScale:
     def test_float32_data(self, scale: float) -> None:
         X = (normal() / np.abs(normal()).max() * scale).astype(np.float32)
         assert_good_map(small().fit_transform(X), 60)
+
+    @pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_distances_beyond_the_type_of_the_data(self, kind: Any, dtype: Any) -> None:
+        X = kind(at_the_limits_of(dtype))
+        tsne = small().fit(X)
+        advice = "scale X down, or give it as float64" if dtype == np.float32 else "scale X down"
+        for call in (
+            lambda: nearest_neighbors(X, 30),
+            lambda: nearest_neighbors(X, 30, metric="sqeuclidean"),
+            lambda: tsne.transform(-X[:9]),
+        ):
+            with pytest.raises(ValueError, match=rf"beyond \S+, the largest \w+; {advice}$"):
+                call()
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_distances_that_a_library_cannot_compute(self, dtype: Any) -> None:
+        X = np.tile(at_the_limits_of(dtype), 4)  # features enough that it uses no tree
+        tsne = small(metric="manhattan").fit(X / 100)
+        for call in (
+            lambda: nearest_neighbors(X, 30, metric="manhattan"),
+            lambda: tsne.transform(-X),
+        ):
+            with pytest.raises(
+                ValueError, match=r"not finite, for \d+ of 60 rows: .* scale X down"
+            ):
+                call()
 
     @METHODS
     def test_both_limits_of_float64(self, method: str) -> None:

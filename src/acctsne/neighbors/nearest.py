@@ -27,6 +27,7 @@ from acctsne.neighbors.records import (
     NearestNeighborsResult,
     Neighbors,
     SearchSettings,
+    in_precision_of_data,
 )
 from acctsne.neighbors.sparse import exact_is_cheap, sparse_neighbors, sparse_query
 from acctsne.runtime.checks import check_choice, check_integer, check_n_columns, check_sparse
@@ -238,7 +239,7 @@ def _nearest_neighbors(
         X = computed(X)
         with busy("neighbors", settings.verbose):
             indices, distances, mode, recall = library_neighbors(X, settings)
-        distances = distances.astype(X.dtype, copy=False)
+        distances = in_precision_of_data(distances, X.dtype)
         log_recall(mode, recall)
         return NearestNeighborsResult(indices, distances, mode, recall), None
     form = euclidean_form(X, native)
