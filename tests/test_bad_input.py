@@ -374,6 +374,34 @@ class TestParameters:
             small(dtype="\udcff").fit(normal())
 
 
+class TestNarrowNumbers:
+    """Numbers of NumPy's narrow types count for what they are."""
+
+    def test_iterations_beyond_the_type_of_their_interval(self) -> None:
+        reports: list[int] = []
+        small(
+            callback=lambda iteration, kl, embedding: reports.append(iteration + 1),
+            callback_every=np.int8(50),
+            tol=0,
+        ).fit(normal())
+        assert reports == [50, 100, 150, 200, 250]
+
+    @pytest.mark.parametrize("kind", [np.float16, np.float32])
+    def test_perplexity(self, kind: Any) -> None:
+        with np.errstate(all="raise"):
+            narrow = Affinities.from_data(normal(), perplexity=kind(5))
+        wide = Affinities.from_data(normal(), perplexity=5)
+        np.testing.assert_array_equal(narrow.values, wide.values)
+
+    @pytest.mark.parametrize("scale", [1.0, 1e-310])
+    def test_floating_point_errors_that_raise(self, scale: float) -> None:
+        X, new, Y = normal() * scale, normal()[:9] * 0.9 * scale, normal(60, 2) * scale
+        expected = small().fit(X).transform(new)
+        with np.errstate(all="raise"):
+            np.testing.assert_array_equal(small().fit(X).transform(new), expected)
+            assert np.isfinite(quality.report(X, Y, perplexity=5).stretch).all()
+
+
 class TestCallbacks:
     def test_answers_that_are_neither_true_nor_false(self) -> None:
         for answer in (np.zeros(2), pd.DataFrame({"a": [1]}), pd.NA):

@@ -500,7 +500,7 @@ class TSNE(
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
                 observers = Observers(
                     callbacks=callbacks,
-                    callback_every=self.callback_every,
+                    callback_every=int(self.callback_every),
                     keep=partial(checkpoint.save, descent) if checkpoint else None,
                     keep_every=checkpoint.every if checkpoint else 0,
                     log=bool(self.verbose),

@@ -266,7 +266,8 @@ def squared(
     # Squares can then neither overflow nor all vanish.
     scale = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0
     squares = np.empty(distances.shape, dtype=dtype)
-    for rows in blocks:
-        squares[rows] = np.square(distances[rows].astype(np.float64) * scale)
+    with np.errstate(under="ignore"):
+        for rows in blocks:
+            squares[rows] = np.square(distances[rows].astype(np.float64) * scale)
     indices = np.ascontiguousarray(found.indices, dtype=np.int32)
     return Neighbors(indices, squares, scale=scale, mode=found.mode, recall=found.recall)
