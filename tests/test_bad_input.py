@@ -374,6 +374,19 @@ class TestParameters:
             small(dtype="\udcff").fit(normal())
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("method", "nothing"), ("angle", -1), ("perplexity", 0), ("dtype", "x"), ("n_jobs", 0)],
+)
+def test_parameters_that_were_set_since_the_fit(tmp_path: Path, name: str, value: Any) -> None:
+    tsne: TSNE = small().fit(normal())
+    tsne.set_params(**{name: value})
+    for call in (lambda: tsne.transform(normal()), lambda: tsne.save(tmp_path / "map.npz")):
+        with pytest.raises((TypeError, ValueError), match=rf"{name}.*{value}"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
 class TestNarrowNumbers:
     """Numbers of NumPy's narrow types count for what they are."""
 
