@@ -421,6 +421,16 @@ class TestCallbacks:
             with pytest.raises(TypeError, match=r"a callback returned .*must return True to end"):
                 small(callback=lambda *_, answer=answer: answer).fit(normal())
 
+    def test_functions_that_are_never_run(self) -> None:
+        async def later(*_: Any) -> None: ...
+
+        def piece_by_piece(*_: Any) -> Any:
+            yield
+
+        for callback in (later, piece_by_piece):
+            with pytest.raises(TypeError, match=r"returned a \w+, which nobody runs"):
+                small(callback=callback).fit(normal())
+
     def test_distances_beyond_floats(self) -> None:
         with pytest.raises(ValueError, match="instead of a finite number"):
             small(metric=lambda a, b: 10**400).fit(normal())
