@@ -464,6 +464,12 @@ class TestShape:
         with pytest.raises(ValueError, match=r"1 sample.*minimum of 2"):
             small().fit(normal(1))
 
+    def test_more_samples_than_can_be_told_apart(self) -> None:
+        X = np.broadcast_to(np.float32(1), (2**30 + 1, 1))
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
+            with pytest.raises(ValueError, match="X has 1073741825 samples; at most 1073741824"):
+                call(X)
+
     def test_one_dimension(self) -> None:
         with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
             small().fit(np.arange(20.0))

@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 
 from acctsne import _core
+from acctsne.runtime.checks import check_n_samples
 
 # Types that data is kept in. Others become the first.
 STORED_TYPES = (np.float64, np.float32, np.float16, np.uint8)
@@ -95,6 +96,7 @@ def check_type_read(X: Any, name: str, declared: Any) -> None:
 
 def check_finite(X: Any, name: str, estimator: str | None = None, threads: int = 1) -> None:
     """Refuse NaN and infinity, in scikit-learn's words."""
+    check_n_samples(X.shape[0], name)
     dense = not issparse(X)
     if dense and X.dtype == np.uint8:
         return
