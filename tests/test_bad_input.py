@@ -16,9 +16,9 @@ import sklearn
 from scipy.sparse import csr_matrix
 from sklearn.utils.fixes import parse_version
 
-from acctsne import TSNE, Affinities, Embedding, init, nearest_neighbors, quality
+from acctsne import TSNE, Affinities, Embedding, init, io, nearest_neighbors, quality
 from acctsne.runtime.rows import with_whole_rows
-from helpers import found_arrays
+from helpers import found_arrays, start
 
 Array = npt.NDArray[Any]
 
@@ -76,6 +76,13 @@ class TestNotFinite:
             small(init=init).fit(normal())
 
 
+def one_masked(*shape: int, dtype: npt.DTypeLike = float) -> Any:
+    """Make an array of numbers that differ within each row, one of them masked."""
+    numbers = np.ma.masked_array(np.add.outer(np.zeros(shape[0]), range(*shape[1:])), dtype=dtype)
+    numbers[4, 1] = np.ma.masked
+    return numbers
+
+
 class TestNotRepresentable:
     """Values that would be lost, or not fit, on the way to an array of numbers."""
 
@@ -87,6 +94,32 @@ class TestNotRepresentable:
                 call(X)
         whole = small().fit_transform(np.ma.masked_array(normal()))
         np.testing.assert_array_equal(whole, fitted.embedding_)
+
+    @pytest.mark.parametrize(
+        ("name", "call"),
+        [
+            ("init", lambda P: small(init=one_masked(60, 2)).fit(normal())),
+            ("init", lambda P: Embedding(P, one_masked(P.n_samples, 2))),
+            ("P", lambda P: Affinities.from_matrix(one_masked(60, 60))),
+            ("D", lambda P: Affinities.from_distances(one_masked(60, 60), perplexity=5)),
+            ("indices", lambda P: start(P).transform(one_masked(9, 3, dtype=int), normal(9, 3))),
+            ("distances", lambda P: start(P).transform(normal(9, 3) > 9, one_masked(9, 3))),
+            ("fixed", lambda P: start(P).optimize(1, fixed=one_masked(9, 3, dtype=int)[4])),
+            ("Y", lambda P: quality.exact_z(one_masked(60, 2))),
+            (r"map\.csv: Y", lambda P: io.write("map.csv", one_masked(60, 2))),
+        ],
+    )
+    def test_masked_values_anywhere(
+        self,
+        name: str,
+        call: Any,
+        P: Affinities,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(ValueError, match=f"^{name} has 1 masked values"):
+            call(P)
 
     def test_integers_beyond_floats(self) -> None:
         X = np.full((60, 2), 10**400, dtype=object)
@@ -122,6 +155,18 @@ class TestNotRepresentable:
         records = np.rec.fromarrays(list(normal().T))
         with pytest.raises(TypeError, match=r"structured array, of fields f0, f1.*unstructured"):
             small().fit(records)
+        with pytest.raises(TypeError, match="init is a structured array, of fields f0, f1"):
+            small(init=np.zeros((60, 2), dtype="f8, f8")).fit(normal())
+
+    def test_neighbors(self) -> None:
+        indices = np.add.outer(np.arange(9), [1, 2]) % 9
+        for distances, said in (
+            (np.full((9, 2), 1j), "distances must be real numbers; got complex128"),
+            (np.full((9, 2), "far"), "distances must be an array of numbers .*'far'"),
+            ([[1.0, 2.0]] * 8 + [[1.0]], "distances has rows of different lengths"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                Affinities.from_neighbors(indices, distances, perplexity=2)
 
 
 def tables_with(column: Any) -> dict[str, Any]:
@@ -161,6 +206,28 @@ class TestNoArrays:
         ):
             with pytest.raises(TypeError, match=f"X must be an array of numbers .*; {said}"):
                 call(given)
+
+    def test_nothing(self) -> None:
+        for call in (
+            small().fit,
+            Affinities.from_matrix,
+            cast(Any, quality.exact_z),
+            lambda X: Affinities.from_neighbors(X, X),
+        ):
+            with pytest.raises(TypeError, match=r"^\w+ is None; give an array of numbers"):
+                call(None)
+
+    @pytest.mark.parametrize(
+        ("row", "said"),
+        [
+            ({"a": 1.0}, r"a dictionary for row 1; pandas\.DataFrame\(X\)"),
+            (csr_matrix([[1.0]]), r"a sparse matrix for row 1; scipy\.sparse\.vstack\(X\)"),
+        ],
+    )
+    def test_rows_of_another_kind(self, row: Any, said: str) -> None:
+        for call in (small().fit, lambda X: nearest_neighbors(X, 1)):
+            with pytest.raises(ValueError, match=f"X has {said}"):
+                call([[1.0], row, [3.0]])
 
     def test_rows_of_different_lengths(self) -> None:
         for call in (small().fit, lambda X: nearest_neighbors(X, 1)):
@@ -307,11 +374,62 @@ class TestParameters:
             small(dtype="\udcff").fit(normal())
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("method", "nothing"), ("angle", -1), ("perplexity", 0), ("dtype", "x"), ("n_jobs", 0)],
+)
+def test_parameters_that_were_set_since_the_fit(tmp_path: Path, name: str, value: Any) -> None:
+    tsne: TSNE = small().fit(normal())
+    tsne.set_params(**{name: value})
+    for call in (lambda: tsne.transform(normal()), lambda: tsne.save(tmp_path / "map.npz")):
+        with pytest.raises((TypeError, ValueError), match=rf"{name}.*{value}"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+class TestNarrowNumbers:
+    """Numbers of NumPy's narrow types count for what they are."""
+
+    def test_iterations_beyond_the_type_of_their_interval(self) -> None:
+        reports: list[int] = []
+        small(
+            callback=lambda iteration, kl, embedding: reports.append(iteration + 1),
+            callback_every=np.int8(50),
+            tol=0,
+        ).fit(normal())
+        assert reports == [50, 100, 150, 200, 250]
+
+    @pytest.mark.parametrize("kind", [np.float16, np.float32])
+    def test_perplexity(self, kind: Any) -> None:
+        with np.errstate(all="raise"):
+            narrow = Affinities.from_data(normal(), perplexity=kind(5))
+        wide = Affinities.from_data(normal(), perplexity=5)
+        np.testing.assert_array_equal(narrow.values, wide.values)
+
+    @pytest.mark.parametrize("scale", [1.0, 1e-310])
+    def test_floating_point_errors_that_raise(self, scale: float) -> None:
+        X, new, Y = normal() * scale, normal()[:9] * 0.9 * scale, normal(60, 2) * scale
+        expected = small().fit(X).transform(new)
+        with np.errstate(all="raise"):
+            np.testing.assert_array_equal(small().fit(X).transform(new), expected)
+            assert np.isfinite(quality.report(X, Y, perplexity=5).stretch).all()
+
+
 class TestCallbacks:
     def test_answers_that_are_neither_true_nor_false(self) -> None:
         for answer in (np.zeros(2), pd.DataFrame({"a": [1]}), pd.NA):
             with pytest.raises(TypeError, match=r"a callback returned .*must return True to end"):
                 small(callback=lambda *_, answer=answer: answer).fit(normal())
+
+    def test_functions_that_are_never_run(self) -> None:
+        async def later(*_: Any) -> None: ...
+
+        def piece_by_piece(*_: Any) -> Any:
+            yield
+
+        for callback in (later, piece_by_piece):
+            with pytest.raises(TypeError, match=r"returned a \w+, which nobody runs"):
+                small(callback=callback).fit(normal())
 
     def test_distances_beyond_floats(self) -> None:
         with pytest.raises(ValueError, match="instead of a finite number"):
@@ -345,6 +463,12 @@ class TestShape:
     def test_one_sample(self) -> None:
         with pytest.raises(ValueError, match=r"1 sample.*minimum of 2"):
             small().fit(normal(1))
+
+    def test_more_samples_than_can_be_told_apart(self) -> None:
+        X = np.broadcast_to(np.float32(1), (2**30 + 1, 1))
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
+            with pytest.raises(ValueError, match="X has 1073741825 samples; at most 1073741824"):
+                call(X)
 
     def test_one_dimension(self) -> None:
         with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
@@ -560,6 +684,13 @@ class TestDuplicates:
         assert_good_map(embedding, 60)
 
 
+def at_the_limits_of(dtype: npt.DTypeLike) -> Array:
+    """Make samples that are all different, most of whose distances are beyond their own type."""
+    X = np.copysign(np.random.default_rng(1).uniform(0.9, 1, size=(60, 5)), normal())
+    scaled: Array = (X * np.finfo(dtype).max).astype(dtype)
+    return scaled
+
+
 class TestScale:
     @METHODS
     @DTYPES
@@ -578,6 +709,33 @@ class TestScale:
     def test_float32_data(self, scale: float) -> None:
         X = (normal() / np.abs(normal()).max() * scale).astype(np.float32)
         assert_good_map(small().fit_transform(X), 60)
+
+    @pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_distances_beyond_the_type_of_the_data(self, kind: Any, dtype: Any) -> None:
+        X = kind(at_the_limits_of(dtype))
+        tsne = small().fit(X)
+        advice = "scale X down, or give it as float64" if dtype == np.float32 else "scale X down"
+        for call in (
+            lambda: nearest_neighbors(X, 30),
+            lambda: nearest_neighbors(X, 30, metric="sqeuclidean"),
+            lambda: tsne.transform(-X[:9]),
+        ):
+            with pytest.raises(ValueError, match=rf"beyond \S+, the largest \w+; {advice}$"):
+                call()
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_distances_that_a_library_cannot_compute(self, dtype: Any) -> None:
+        X = np.tile(at_the_limits_of(dtype), 4)  # features enough that it uses no tree
+        tsne = small(metric="manhattan").fit(X / 100)
+        for call in (
+            lambda: nearest_neighbors(X, 30, metric="manhattan"),
+            lambda: tsne.transform(-X),
+        ):
+            with pytest.raises(
+                ValueError, match=r"not finite, for \d+ of 60 rows: .* scale X down"
+            ):
+                call()
 
     @METHODS
     def test_both_limits_of_float64(self, method: str) -> None:

@@ -74,13 +74,30 @@ class Full(StringIO):
         raise OSError(ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("stderr", [None, Full()])
+class OnlyWritable:
+    """What programs put in the place of stderr to have its lines in a log of their own."""
+
+    def __init__(self) -> None:
+        self.written = ""
+
+    def write(self, text: str) -> None:
+        self.written += text
+
+
+def closed() -> StringIO:
+    file = StringIO()
+    file.close()
+    return file
+
+
+@pytest.mark.parametrize("stderr", [None, Full(), closed(), OnlyWritable()])
 def test_a_log_that_cannot_be_written_does_not_end_a_fit(
     monkeypatch: pytest.MonkeyPatch, stderr: Any
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own, which would take it
     monkeypatch.setattr(sys, "stderr", stderr)
     exec(FIT.format(metric="euclidean", verbose=1), {})
+    assert "KL divergence" in getattr(stderr, "written", "KL divergence")
 
 
 def test_the_log_is_shown_while_any_thread_wants_it(

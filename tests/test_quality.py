@@ -261,6 +261,12 @@ class TestGivenAffinities:
         with pytest.raises(ValueError, match=f"P .*{said}"):
             quality.exact_kl(None, self.Y, P=form(P))
 
+    @pytest.mark.parametrize("P", [np.zeros((50, 50)), np.eye(50)])
+    @pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+    def test_no_affinity(self, form: Any, P: Array) -> None:
+        with pytest.raises(ValueError, match="P has no affinity between different samples"):
+            quality.exact_kl(None, self.Y, P=form(P))
+
     def test_data_of_another_length_than_the_map(self) -> None:
         with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[40, 50\]"):
             quality.exact_kl(np.zeros((40, 3)), self.Y, 5)

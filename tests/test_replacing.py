@@ -29,6 +29,17 @@ def test_two_that_write_at_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_folder_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, P: Affinities
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError, match=r"map\.npz cannot be written: No such file"):
+        Embedding(P, "random").save("map.npz")
+
+
 def test_threads_that_save_to_one_path(tmp_path: Path, P: Affinities) -> None:
     path = tmp_path / "map.npz"
     embeddings = [Embedding(P, "random", random_state=seed) for seed in range(3)]

@@ -83,9 +83,10 @@ def test_tasks(X: Array) -> None:
     np.testing.assert_array_equal(tsne.embedding_, small().fit_transform(X))
 
 
-def test_iterations_after_the_last_whole_task_are_one_too(X: Array) -> None:
+@pytest.mark.parametrize("kind", [int, np.int8])
+def test_iterations_after_the_last_whole_task_are_one_too(X: Array, kind: Any) -> None:
     recorder = Recorder()
-    small(max_iter=270, callback_every=100).set_callbacks(recorder).fit_transform(X)
+    small(max_iter=270, callback_every=kind(100)).set_callbacks(recorder).fit_transform(X)
     assert recorder.told == fit_of(*iterations(0, 1, 2))
 
 

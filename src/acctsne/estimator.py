@@ -38,7 +38,7 @@ from acctsne.optimize.descent import Descent
 from acctsne.optimize.optimizer import Callback, Observers
 from acctsne.optimize.schedule import MAX_ITERATIONS, PerPhase
 from acctsne.optimize.stopping import MIN_GRAD_NORM, PATIENCE, log_end
-from acctsne.problem import Problem, Samples, check_new_samples, problem_of
+from acctsne.problem import Problem, Samples, check_new_samples, check_parameters, problem_of
 from acctsne.runtime.exclusive import alone
 from acctsne.runtime.memory import room_for
 from acctsne.runtime.progress import busy, logger, progress_bar, shown_log
@@ -500,7 +500,7 @@ class TSNE(
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
                 observers = Observers(
                     callbacks=callbacks,
-                    callback_every=self.callback_every,
+                    callback_every=int(self.callback_every),
                     keep=partial(checkpoint.save, descent) if checkpoint else None,
                     keep_every=checkpoint.every if checkpoint else 0,
                     log=bool(self.verbose),
@@ -578,7 +578,8 @@ class TSNE(
             return fitted.place(new, effective_threads(self.n_jobs), self.verbose)
 
     def _new_samples(self, X: Any, least: int = 1) -> Any:
-        """Check samples that are to be placed."""
+        """Check samples that are to be placed, and the parameters by which they are."""
+        self._check_parameters_since()
         with turned_into_numbers(X), np.errstate(over="ignore", invalid="ignore"):
             X = readable(X)
             new = validate_data(
@@ -592,6 +593,11 @@ class TSNE(
             )
         check_type_read(new, "X", X)
         return check_new_samples(new, self._fit_X, self.metric)
+
+    def _check_parameters_since(self) -> None:
+        """Check the parameters once more: they may have been set since the fit."""
+        self._validate_params()
+        check_parameters(self.get_params(deep=False))
 
     def _how_searched(self) -> tuple[Any, dict[str, Any] | None, RepulsionOptions, Frame | None]:
         """Return what a FittedMap has beside data and positions."""
@@ -632,6 +638,7 @@ class TSNE(
         embedding: npt.NDArray[Any],
         X: Any,
     ) -> None:
+        self._check_parameters_since()
         attributes = {name: getattr(self, name) for name in PLAIN_ATTRIBUTES if hasattr(self, name)}
         names = getattr(self, "feature_names_in_", None)
         write_estimator(path, FittedEstimator(parameters, attributes, embedding, X, names))

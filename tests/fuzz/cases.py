@@ -193,7 +193,7 @@ def strange_data(rng: np.random.Generator) -> Any:
     """Make data of any kind."""
     n, d = int(rng.integers(1, 70)), int(rng.integers(1, 20))
     X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-300, 300, endpoint=True)
-    kind = rng.integers(12)
+    kind = rng.integers(15)
     if kind == 0:
         X[rng.integers(n), rng.integers(d)] = rng.choice([np.nan, np.inf, -np.inf])
     elif kind == 1:
@@ -214,6 +214,14 @@ def strange_data(rng: np.random.Generator) -> Any:
         X = np.asfortranarray(X)[::2]
     elif kind == 9:
         return X.tolist()
+    elif kind == 10:
+        X = np.ma.masked_array(X, mask=rng.random(X.shape) < 0.1)
+    elif kind == 11:
+        X = np.sign(X) * rng.uniform(0.5, 1, size=X.shape)
+        wide = np.dtype(rng.choice(["f4", "f8"]))
+        X = (X * np.finfo(wide).max).astype(wide)
+    elif kind == 12:
+        return list(sp.csr_matrix(X)) if rng.random() < 0.5 else [dict(enumerate(x)) for x in X]
     else:
         X = rng.normal(size=(n, d))
     return X
@@ -233,7 +241,7 @@ def broken_sparse(rng: np.random.Generator, n: int, d: int) -> Any:
 
 PARAMETERS: dict[str, list[Any]] = {
     "n_components": [1, 2, 3, 4, 0, -1, 2.5, "2", 70],
-    "perplexity": [1, 5, 0.5, 1e-9, 1e9, 0, -1, np.nan, np.inf, "5", None],
+    "perplexity": [1, 5, np.float16(5), 0.5, 1e-9, 1e9, 0, -1, np.nan, np.inf, "5", None],
     "early_exaggeration": [1, 4, 12, 1e6, 0.5, 0, -1, np.nan],
     "learning_rate": ["auto", 1e-9, 100, 1e30, np.inf, 0, (1, 2), (1,), "fast"],
     "max_iter": [250, 251, 300, 249, 0, -1, 2**31, "many"],
@@ -255,6 +263,8 @@ PARAMETERS: dict[str, list[Any]] = {
     "schedule": ["fast", "sklearn", "nothing"],
     "random_state": [None, 0, -1, 2**40, "x"],
     "verbose": [0, 1, -1, "x"],
+    "callback": [None, print, len, [], lambda *report: False, lambda *report: [report]],
+    "callback_every": [50, np.int8(50), np.uint8(7), 0, 2.0, 10**12],
 }  # fmt: skip
 
 

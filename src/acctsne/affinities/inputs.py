@@ -20,6 +20,9 @@ from acctsne.neighbors.records import NEIGHBOR_MODES, Neighbors
 from acctsne.runtime.checks import check_choice, check_n_samples, check_sparse
 from acctsne.runtime.tables import turned_into_numbers
 
+# What is said of a P without any probability.
+NO_AFFINITY = "P has no affinity between different samples"
+
 
 def wanted_neighbors(n_neighbors: Any, usual: int, n_samples: int) -> int:
     """Return how many neighbours each sample gets: those asked for, or what is usual if None."""
@@ -103,7 +106,7 @@ def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
         changes.append("emptied the diagonal")
     matrix.eliminate_zeros()
     if not matrix.nnz:
-        raise ValueError("P has no affinity between different samples")
+        raise ValueError(NO_AFFINITY)
     if (matrix != matrix.T).nnz:
         matrix = (matrix + matrix.T).tocsr() / 2
         changes.append("symmetrised")

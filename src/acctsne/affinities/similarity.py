@@ -185,7 +185,9 @@ def _check_positive(value: Any, name: str) -> float:
     # Plain numbers of Python and NumPy, not text that float() would read.
     if not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number; got {value!r}")
-    if not 0 < value <= LARGEST_FLOAT:
+    # As integers where it is one, which may be beyond floats; narrow floats compare with wide ones.
+    number = value if isinstance(value, int | np.integer) else float(value)
+    if not 0 < number <= LARGEST_FLOAT:
         raise ValueError(f"{name} must be positive and finite; got {value!r}")
     return float(value)
 

@@ -29,7 +29,7 @@ class FitTasks:
     def __init__(self, estimator: Any, X: Any) -> None:
         self._estimator = estimator
         self._X = X
-        self._left = -(-estimator.max_iter // estimator.callback_every)
+        self._left = -(-int(estimator.max_iter) // int(estimator.callback_every))
         self._root = estimator._init_callback_context(max_subtasks=self._left)
         self._root.call_on_fit_task_begin(estimator=estimator, X=X)
         self._task: Any = None

@@ -38,7 +38,8 @@ def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Proces
     log_recall(found.mode, found.recall)
     if metric == "euclidean":
         return found
-    result = by_metric(found, form, among_themselves=True, first_row=first)
+    with processes.agreeing():
+        result = by_metric(found, form, among_themselves=True, first_row=first)
     largest = max(processes.allgather(float(result.distances.max(initial=0.0))))
     with processes.agreeing():
         squares = squared(result, settings.dtype, BAD_METRIC, largest)

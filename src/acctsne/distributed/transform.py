@@ -67,7 +67,8 @@ class SharedMap(FittedMap):
             found[rows] = self._nearest(X_new[rows], OwnSearch(reference, settings, frame))
         squared = found["squared"].astype(settings.dtype)
         squares = Neighbors(np.ascontiguousarray(found["index"]), squared, scale=frame.scale)
-        nearest = by_metric(squares, asked, among_themselves=False)
+        with self.processes.agreeing():
+            nearest = by_metric(squares, asked, among_themselves=False)
         equal = found["equal"] & (nearest.distances <= NEAR * nearest.distances[:, -1:])
         first = np.where(equal, nearest.indices, NO_INDEX).min(axis=1, initial=NO_INDEX)
         known = np.where(first < NO_INDEX, first, -1).astype(np.int64)

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from acctsne.runtime.tables import turned_into_numbers
+
 
 def check_callbacks(callback: Any) -> list[Any]:
     """Return the callbacks as a list."""
@@ -19,7 +21,8 @@ def check_fixed(fixed: Any, n_samples: int) -> npt.NDArray[np.uint8] | None:
     """Turn a mask or indices of points that stay in place into a mask, None if there are none."""
     if fixed is None:
         return None
-    given = np.asarray(fixed)
+    with turned_into_numbers(fixed, "fixed"):
+        given = np.asarray(fixed)
     if given.dtype == bool:
         if given.shape != (n_samples,):
             raise ValueError(

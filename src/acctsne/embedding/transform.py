@@ -105,8 +105,9 @@ def place_new_points(
     indices, distances = found.indices, found.distances
     # Each row in units of its own: squares can then neither overflow nor all vanish.
     farthest = distances[:, -1:].astype(np.float64)
-    scaled = np.divide(distances, farthest, where=farthest > 0, out=np.zeros(distances.shape))
-    squared = np.ascontiguousarray(np.square(scaled), dtype=positions.dtype)
+    with np.errstate(under="ignore"):
+        scaled = np.divide(distances, farthest, where=farthest > 0, out=np.zeros(distances.shape))
+        squared = np.ascontiguousarray(np.square(scaled), dtype=positions.dtype)
     # Few neighbours allow no more perplexity than a third of their number.
     perplexity = min(PERPLEXITY, max(1.0, squared.shape[1] / 3))
     weights: npt.NDArray[Any] = _core.search_perplexity(squared, perplexity, threads)[0]
@@ -188,7 +189,8 @@ def known_rows(
     if is_precomputed(metric):
         return np.where(distances[:, 0] == 0, indices[:, 0].astype(np.int64), -1)
     known = np.full(X_new.shape[0], -1, dtype=np.int64)
-    near = distances <= NEAR * distances[:, -1:]
+    with np.errstate(under="ignore"):
+        near = distances <= NEAR * distances[:, -1:]
     for column in range(indices.shape[1]):
         rows = np.flatnonzero(near[:, column])
         if not len(rows):

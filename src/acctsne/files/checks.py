@@ -11,6 +11,7 @@ from acctsne.files.columns import as_labels, label_text
 from acctsne.files.errors import DataError, one_line
 from acctsne.files.records import Array, Data, PathLike, Written
 from acctsne.runtime.labels import label_array
+from acctsne.runtime.tables import check_representable
 
 # Rows looked at in one go when searching a memory-mapped array for values that are not finite.
 ROWS_AT_ONCE = 65536
@@ -106,6 +107,7 @@ def check_written(
 
 def _array_of(path: Path, given: Any, name: str) -> Array:
     """Give an array in the machine's byte order and a type that files have."""
+    check_representable(given, f"{path}: {name}")
     try:
         array = np.asarray(given)
     except ValueError as error:

@@ -24,8 +24,8 @@ def replacing(path: Path) -> Iterator[Path]:
     replaced. Folders, devices and pipes are not. An OSError on the way, such as a full disk, names
     the file.
     """
-    target = Path(os.path.realpath(path))
     with _naming(path):
+        target = Path(os.path.realpath(path))
         beside, mode = _place_beside(target)
         try:
             _make_file(beside, mode)

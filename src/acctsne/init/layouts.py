@@ -36,7 +36,9 @@ def layout_from_affinities(
 ) -> npt.NDArray[Any]:
     """Make a layout that needs no data but P, or check one that is given."""
     if not isinstance(init, str):
-        given = check_initial_layout(np.asarray(init), P.n_samples, n_components, P.dtype)
+        with turned_into_numbers(init, "init"):
+            array = np.asarray(init)
+        given = check_initial_layout(array, P.n_samples, n_components, P.dtype)
         return separate_coincident(given, threads=threads)
     if init == "random":
         return random_layout((P.n_samples, n_components), random_state, P.dtype, threads)

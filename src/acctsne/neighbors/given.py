@@ -12,6 +12,7 @@ from acctsne.files.backed import in_reach
 from acctsne.neighbors.records import NearestNeighborsResult, Neighbors
 from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.rows import computed_dtype
+from acctsne.runtime.tables import turned_into_numbers
 
 # Distances that are sorted or squared at a time.
 BLOCK_ELEMENTS = 2**22
@@ -72,7 +73,14 @@ def check_indices_and_distances(
 
     Neighbours are rows of so many samples; without a number, of the points themselves.
     """
-    indices, distances = np.asarray(indices), np.asarray(distances)
+    with turned_into_numbers(indices, "indices"):
+        indices = np.asarray(indices)
+    with turned_into_numbers(distances, "distances"):
+        distances = np.asarray(distances)
+        if distances.dtype.kind == "c":
+            raise ValueError(f"distances must be real numbers; got {distances.dtype}")
+        if distances.dtype.kind != "f" or distances.dtype.itemsize < 4:
+            distances = distances.astype(np.float64)
     if indices.ndim != 2 or not np.issubdtype(indices.dtype, np.integer):
         raise ValueError(
             "indices must be a 2-dimensional array of integers, one row per sample; got "
@@ -84,8 +92,6 @@ def check_indices_and_distances(
         )
     if not indices.size:
         raise ValueError(f"there are no neighbours: indices has shape {indices.shape}")
-    if not np.issubdtype(distances.dtype, np.floating) or distances.dtype.itemsize < 4:
-        distances = distances.astype(np.float64)
     n = len(indices) if n_samples is None else n_samples
     _refuse_in_table(
         (indices < 0) | (indices >= n),
@@ -260,7 +266,8 @@ def squared(
     # Squares can then neither overflow nor all vanish.
     scale = 1.0 / largest if np.isfinite(1.0 / largest if largest else np.inf) else 1.0
     squares = np.empty(distances.shape, dtype=dtype)
-    for rows in blocks:
-        squares[rows] = np.square(distances[rows].astype(np.float64) * scale)
+    with np.errstate(under="ignore"):
+        for rows in blocks:
+            squares[rows] = np.square(distances[rows].astype(np.float64) * scale)
     indices = np.ascontiguousarray(found.indices, dtype=np.int32)
     return Neighbors(indices, squares, scale=scale, mode=found.mode, recall=found.recall)

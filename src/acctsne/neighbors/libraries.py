@@ -3,13 +3,14 @@
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
@@ -72,7 +73,7 @@ def library_neighbors(X: Any, settings: SearchSettings) -> NearestNeighborsResul
     if mode == "approximate":
         _check_approximate(metric)
         mode = "exact" if X.shape[0] <= FEW_SAMPLES else mode
-    with limited_libraries(settings.threads), _blaming_parameters(settings):
+    with limited_libraries(settings.threads), _blaming_parameters(settings), _checked_data():
         exact = _ScikitLearn(X, settings)
         if mode == "exact":
             found = exact.neighbors()
@@ -101,15 +102,22 @@ def _blaming_parameters(settings: SearchSettings) -> Iterator[None]:
         raise ValueError(f"{settings.named_metric()}: {error}; {PARAMETERS_ADVICE}") from error
 
 
+def _checked_data() -> AbstractContextManager[None]:
+    """Spare this thread scikit-learn's check for NaN and infinity, whose sum may overflow."""
+    checked: AbstractContextManager[None] = config_context(assume_finite=True)
+    return checked
+
+
 def _check_distances(distances: npt.NDArray[Any]) -> None:
     """Refuse what a metric gives for rows that it is not defined for."""
-    wrong = ~(np.isfinite(distances) & (distances >= 0)).all(axis=1)
+    # scikit-learn's search begins with the largest number, and keeps it where all are infinite.
+    wrong = ~((distances >= 0) & (distances < np.finfo(distances.dtype).max)).all(axis=1)
     if wrong.any():
         rows = np.flatnonzero(wrong)
         named = ", ".join(map(str, rows[:3])) + (", ..." if len(rows) > 3 else "")
         raise ValueError(
-            f"{BAD_METRIC}, for {len(rows)} of {len(distances)} rows: {named}. Remove them or use "
-            "another metric"
+            f"{BAD_METRIC}, for {len(rows)} of {len(distances)} rows: {named}. Remove them, use "
+            "another metric, or scale X down if its values are huge"
         )
 
 
@@ -198,6 +206,8 @@ class _ScikitLearn:
             distances, indices = self._search.kneighbors()
             return NearestNeighborsResult(indices.astype(np.int32), distances)
         indices, distances, *_ = self.query(self._X, self._n_neighbors + 1)
+        # At infinite distances scikit-learn names samples twice, or none.
+        _check_distances(distances)
         others = indices != np.arange(len(indices), dtype=np.int32)[:, None]
         # Duplicates may hide the sample itself: one of them goes in its place.
         others[others.all(axis=1), 0] = False
@@ -266,7 +276,7 @@ def for_blocks_of_rows(n_rows: int, work: int, threads: int, do: Callable[[slice
     blocks = [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
 
     def do_alone(block: slice) -> None:
-        with limited_libraries(1):
+        with limited_libraries(1), _checked_data():
             do(block)
 
     if threads == 1:
@@ -313,8 +323,10 @@ def _all_distances(X: Any, settings: SearchSettings) -> npt.NDArray[Any]:
 
 def library_query(X: Any, queries: Any, settings: SearchSettings) -> NearestNeighborsResult:
     """Find the exact neighbours of each query among the rows of X through scikit-learn."""
-    with limited_libraries(settings.threads), _blaming_parameters(settings):
-        return _ScikitLearn(X, settings).query(queries, settings.n_neighbors)
+    with limited_libraries(settings.threads), _blaming_parameters(settings), _checked_data():
+        found = _ScikitLearn(X, settings).query(queries, settings.n_neighbors)
+        _check_distances(found.distances)
+        return found
 
 
 def _is_compiled(metric: Any) -> bool:

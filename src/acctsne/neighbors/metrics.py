@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from acctsne.neighbors.records import NearestNeighborsResult, Neighbors
+from acctsne.neighbors.records import NearestNeighborsResult, Neighbors, in_precision_of_data
 from acctsne.runtime.rows import BLOCK_ROWS, computed_dtype
 
 # A sparse matrix is made dense if that takes no more than so many times its memory, or so little.
@@ -125,13 +125,22 @@ def by_metric(
     return NearestNeighborsResult(found.indices, distances, found.mode, found.recall)
 
 
+def _divided(values: npt.NDArray[Any], scale: float) -> npt.NDArray[np.float64]:
+    """Divide by a power of two, in double precision; what goes beyond it becomes infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        quotients: npt.NDArray[np.float64] = np.divide(values, scale, dtype=np.float64)
+    return quotients
+
+
 def _distances(found: Neighbors, form: EuclideanForm) -> npt.NDArray[Any]:
     dtype = computed_dtype(form.data)
     squared, scale = found.squared_distances, found.scale
     if form.metric == "euclidean":
         roots: npt.NDArray[Any] = np.sqrt(squared, out=squared)
-        return roots if scale == 1 else (roots / scale).astype(dtype)
+        return roots if scale == 1 else in_precision_of_data(_divided(roots, scale), dtype)
     if form.metric == "sqeuclidean":
-        return squared if scale == 1 else (squared / scale / scale).astype(dtype)
+        if scale == 1:
+            return squared
+        return in_precision_of_data(_divided(_divided(squared, scale), scale), dtype)
     assert form.metric in CENTERS_ROWS, form.metric
     return np.minimum(squared / 2, 2).astype(dtype, copy=False)

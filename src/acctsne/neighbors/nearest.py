@@ -27,6 +27,7 @@ from acctsne.neighbors.records import (
     NearestNeighborsResult,
     Neighbors,
     SearchSettings,
+    in_precision_of_data,
 )
 from acctsne.neighbors.sparse import exact_is_cheap, sparse_neighbors, sparse_query
 from acctsne.runtime.checks import check_choice, check_integer, check_n_columns, check_sparse
@@ -36,7 +37,6 @@ from acctsne.runtime.rows import (
     STORED_TYPES,
     check_finite,
     check_not_bfloat16,
-    check_representable,
     check_type_read,
     computed,
     computed_dtype,
@@ -239,7 +239,7 @@ def _nearest_neighbors(
         X = computed(X)
         with busy("neighbors", settings.verbose):
             indices, distances, mode, recall = library_neighbors(X, settings)
-        distances = distances.astype(X.dtype, copy=False)
+        distances = in_precision_of_data(distances, X.dtype)
         log_recall(mode, recall)
         return NearestNeighborsResult(indices, distances, mode, recall), None
     form = euclidean_form(X, native)
@@ -281,11 +281,10 @@ def check_n_neighbors(n_neighbors: Any, most: int, why: str) -> int:
 
 
 def readable(X: Any, name: str = "X") -> Any:
-    """Bring data in reach, sparse data as CSR; refuse numbers that reading would change."""
+    """Bring data in reach, sparse data as CSR; refuse bits that are taken for other numbers."""
     X = check_sparse(in_reach(X, name), name)
     if issparse(X):
         check_n_columns(X.shape[1], name)
-    check_representable(X, name)
     check_not_bfloat16(X, name)
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
         # Not left to scikit-learn's check, which would make double precision of it.

@@ -104,6 +104,20 @@ def _is_power(p: Any) -> bool:
     return isinstance(p, Real) and float(p) > 0
 
 
+def in_precision_of_data(
+    distances: npt.NDArray[np.float64], dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    """Give distances the data's type; refuse those that it cannot hold."""
+    limit = np.finfo(dtype).max
+    if distances.max(initial=0.0) > limit:
+        advice = "scale X down" if dtype == np.float64 else "scale X down, or give it as float64"
+        raise ValueError(
+            f"a distance between two samples is beyond {limit:.1e}, the largest {dtype}; {advice}"
+        )
+    with np.errstate(under="ignore"):
+        return distances.astype(dtype, copy=False)
+
+
 class NearestNeighborsResult(NamedTuple):
     """The nearest neighbours of rows, with their distances by the metric."""
 

@@ -7,7 +7,11 @@ import numpy.typing as npt
 
 from acctsne import _core
 from acctsne.neighbors.metrics import refuse_constant_rows
-from acctsne.neighbors.records import NearestNeighborsResult, SearchSettings
+from acctsne.neighbors.records import (
+    NearestNeighborsResult,
+    SearchSettings,
+    in_precision_of_data,
+)
 from acctsne.runtime.memory import room_for_columns
 from acctsne.runtime.progress import Progress
 from acctsne.runtime.rows import native_csr, summed_csr
@@ -79,13 +83,14 @@ class _SearchedRows:
 
     def distances(self, squared: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
         """Turn squared Euclidean distances into those of the metric, in the data's precision."""
-        if self.metric == "euclidean":
-            distances = np.sqrt(squared, out=squared) / self.scale
-        elif self.metric == "sqeuclidean":
-            distances = squared / self.scale / self.scale
-        else:
-            distances = np.minimum(squared / 2, 2)
-        return distances.astype(self.dtype, copy=False)
+        with np.errstate(over="ignore", under="ignore"):
+            if self.metric == "euclidean":
+                distances = np.sqrt(squared, out=squared) / self.scale
+            elif self.metric == "sqeuclidean":
+                distances = squared / self.scale / self.scale
+            else:
+                distances = np.minimum(squared / 2, 2)
+        return in_precision_of_data(distances, self.dtype)
 
 
 def scale_of(values: npt.NDArray[Any]) -> float:

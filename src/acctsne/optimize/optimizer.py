@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import iscoroutine, isgenerator
 from math import e, exp, gamma, pi
 from typing import Any
 
@@ -47,6 +48,13 @@ NOBODY = Observers()
 
 def _wants_to_stop(answer: Any) -> bool:
     """Read what a callback returns."""
+    if iscoroutine(answer) or isgenerator(answer):
+        # Neither has run by now, and both would count as true.
+        answer.close()
+        raise TypeError(
+            f"a callback returned a {type(answer).__name__}, which nobody runs; give a function "
+            "without async, await and yield"
+        )
     try:
         return bool(answer)
     except (TypeError, ValueError) as error:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
-from acctsne.affinities.inputs import check_not_negative
+from acctsne.affinities.inputs import NO_AFFINITY, check_not_negative
 from acctsne.affinities.similarity import PERPLEXITY_WORDS, Similarity, similarity_for
 from acctsne.compat.scikit_learn import validate_parameter_constraints
 from acctsne.forces.output_kernel import Dof, check_dof, output_kernel
@@ -351,6 +351,8 @@ def _given_affinities(P: Any) -> csr_matrix:
         checked = check_array(P, accept_sparse="csr", dtype=np.float64, input_name="P")
     matrix = csr_matrix(checked)
     check_not_negative(matrix.data, "P")
+    if matrix.count_nonzero() == np.count_nonzero(matrix.diagonal()):
+        raise ValueError(NO_AFFINITY)
     return matrix
 
 

@@ -419,6 +419,7 @@ def _shares(
     return shares, z_error / z
 
 
+@np.errstate(under="ignore")
 def _stretch(in_data: Neighbors, Y: Floats, k: int) -> Floats:
     """Compare distances of the data's k nearest neighbours in the map with those in the data."""
     of_data = np.sqrt(in_data.squared_distances[:, :k]).mean(axis=1) / in_data.scale

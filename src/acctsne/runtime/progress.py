@@ -105,7 +105,15 @@ def busy(description: str, verbose: int) -> Iterator[None]:
 
 
 def _bars_are_seen(verbose: int) -> bool:
-    return bool(verbose) and sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
+    return bool(verbose) and sys.stderr is not None and (_on_a_terminal() or in_notebook())
+
+
+def _on_a_terminal() -> bool:
+    """Say whether stderr is one: it may be closed, or an object of the user's that only writes."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False
 
 
 def in_notebook() -> bool:

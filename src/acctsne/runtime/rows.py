@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 
 from acctsne import _core
+from acctsne.runtime.checks import check_n_samples
 
 # Types that data is kept in. Others become the first.
 STORED_TYPES = (np.float64, np.float32, np.float16, np.uint8)
@@ -95,6 +96,7 @@ def check_type_read(X: Any, name: str, declared: Any) -> None:
 
 def check_finite(X: Any, name: str, estimator: str | None = None, threads: int = 1) -> None:
     """Refuse NaN and infinity, in scikit-learn's words."""
+    check_n_samples(X.shape[0], name)
     dense = not issparse(X)
     if dense and X.dtype == np.uint8:
         return
@@ -110,25 +112,6 @@ def check_finite(X: Any, name: str, estimator: str | None = None, threads: int =
         else:
             for start in range(0, len(X), BLOCK_ROWS):
                 assert_all_finite(computed(X[start : start + BLOCK_ROWS]), **names)
-
-
-def check_representable(X: Any, name: str) -> None:
-    """Refuse what would be lost on the way to an array of numbers."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        masked = np.ma.getmaskarray(X).sum()
-        raise ValueError(
-            f"{name} has {masked} masked values, and every value is needed; fill them, for example "
-            "by zeros, X.filled(0), or leave out their rows"
-        )
-    if isinstance(X, np.ndarray) and X.dtype.names is not None:
-        raise TypeError(
-            f"{name} is a structured array, of fields {', '.join(X.dtype.names[:5])}; "
-            "numpy.lib.recfunctions.structured_to_unstructured makes an array of numbers of it"
-        )
-    # An array of times becomes numbers, all but NaT; columns of times in tables are refused.
-    times = getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M")
-    if times and np.isnat(np.asarray(X)).any():
-        raise ValueError(f"{name} has NaT, times that are missing; leave out their rows")
 
 
 def check_not_bfloat16(X: Any, name: str) -> None:

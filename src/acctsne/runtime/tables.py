@@ -3,13 +3,14 @@
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Number
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 ADVICE = "leave it out, or turn it into numbers"
 
@@ -26,6 +27,7 @@ def turned_into_numbers(X: Any, name: str = "X") -> Iterator[None]:
     """
     _refuse_what_is_no_data(X, name)
     _refuse_times(X, name)
+    check_representable(X, name)
     try:
         # A number of a wider type may become infinite in double precision, and is refused as such.
         with np.errstate(over="ignore"):
@@ -36,16 +38,38 @@ def turned_into_numbers(X: Any, name: str = "X") -> Iterator[None]:
         fault = _fault(X, name, error)
         if fault is not None:
             raise ValueError(fault) from error
-        what = _no_array(X) if str(error).startswith(_NO_NUMBER) else None
-        if what is None:
+        if not str(error).startswith(_NO_NUMBER):
             raise
-        raise TypeError(
-            f"{name} must be an array of numbers with samples in rows; {what}"
+        what = _no_array(X)
+        kind = TypeError if what or isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{name} must be an array of numbers with samples in rows; {what or error}"
         ) from error
 
 
+def check_representable(X: Any, name: str) -> None:
+    """Refuse what would be lost on the way to an array of numbers."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        masked = np.ma.getmaskarray(X).sum()
+        raise ValueError(
+            f"{name} has {masked} masked values, and every value is needed; fill them, for example "
+            "by zeros, with .filled(0), or leave out their rows"
+        )
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        raise TypeError(
+            f"{name} is a structured array, of fields {', '.join(X.dtype.names[:5])}; "
+            "numpy.lib.recfunctions.structured_to_unstructured makes an array of numbers of it"
+        )
+    # An array of times becomes numbers, all but NaT; columns of times in tables are refused.
+    times = getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M")
+    if times and np.isnat(np.asarray(X)).any():
+        raise ValueError(f"{name} has NaT, times that are missing; leave out their rows")
+
+
 def _refuse_what_is_no_data(X: Any, name: str) -> None:
-    """Refuse an object of this package that data became; its class says what to do with it."""
+    """Refuse None, and an object of this package that data became; its class says what to do."""
+    if X is None:
+        raise TypeError(f"{name} is None; give an array of numbers with samples in rows")
     advice = getattr(type(X), "_what_to_give_for_data", None)
     if advice is not None:
         raise TypeError(
@@ -102,6 +126,14 @@ def _fault(X: Any, name: str, error: Exception) -> str | None:
     if kind == "LazyFrame":
         return f"{name} is a LazyFrame, whose rows are not there yet; use {name}.collect()"
     if isinstance(X, list | tuple):
+        for at, row in enumerate(X):
+            if isinstance(row, Mapping):
+                return f"{name} has a dictionary for row {at}; pandas.DataFrame({name}) reads them"
+            if issparse(row):
+                return (
+                    f"{name} has a sparse matrix for row {at}; scipy.sparse.vstack({name}) makes "
+                    "one of all"
+                )
         lengths = [len(row) if hasattr(row, "__len__") else 0 for row in X]
         other = next((at for at, length in enumerate(lengths) if length != lengths[0]), None)
         if other is not None:
