@@ -472,6 +472,30 @@ def bound_to_cores() -> None:
     os.sched_setaffinity(0, cores)
 
 
+def missed_perplexity() -> None:
+    """Rows of which none can reach the perplexity are told of once, and only if they are all."""
+    some = clusters(BLOCK_ROWS + 512, 4)
+    some[:BLOCK_ROWS] = some[:BLOCK_ROWS:32].repeat(32, axis=0)  # all that the first process owns
+    some[BLOCK_ROWS:] += 1000  # whose neighbours are none of those
+    for X, missed in ((some, BLOCK_ROWS), (some[: BLOCK_ROWS // 2], BLOCK_ROWS // 2)):
+        mine = X[part(X)]
+        tsne = TSNE(perplexity=5, callback=stop, verbose=1)
+        with (
+            warnings.catch_warnings(record=True, action="always") as seen,
+            redirect_stderr(StringIO()),
+            logged() as told,
+        ):
+            tsne.fit(mine)
+        warned = [str(one.message) for one in seen]
+        assert len(warned) == (RANK == 0 and missed == len(X)), warned
+        assert all("no row can reach perplexity 5 with 16 " in one for one in warned)
+        counted = f"{missed} of {len(X)} rows cannot reach perplexity 5 with their 16 neighbours"
+        assert told.count(counted) == (RANK == 0), told
+    # It ends all if it is an error on the first.
+    found = said_by_all(lambda: tsne.fit(mine))
+    assert found.startswith("RuntimeWarning: rank 0: no row can reach perplexity 5"), found
+
+
 def column_names() -> None:
     """Columns that have names must have the same ones everywhere, and in the same order."""
     import pandas as pd
