@@ -338,6 +338,21 @@ def errors() -> None:
     assert raised(mine, callback=lambda *_: sys.exit("bye")) == "SystemExit: rank 0: bye"
     assert raised(mine, callback=lambda *_: sys.exit(3)) == "SystemExit: 3"
     assert raised(mine, callback=interrupt) == "KeyboardInterrupt: rank 0"
+    # One that calls what needs the others, who wait for it.
+    comm, fitted = COMM.Split(0), TSNE(perplexity=5, callback=stop).fit(mine)
+    for with_others in (
+        lambda *_: TSNE(perplexity=5).fit(mine),
+        lambda *_: TSNE(perplexity=5, comm=comm).fit(mine),
+        lambda *_: fitted.transform(mine),
+        lambda *_: fitted.gather(),
+        lambda *_: fitted.save("map.npz"),
+        lambda *_: TSNE.load("map.npz"),
+    ):
+        found = raised(mine, callback=with_others)
+        assert found.startswith("RuntimeError: rank 0: a callback is called on the first "), found
+    alone = TSNE(perplexity=5, callback=stop, comm=MPI.COMM_SELF)
+    assert not raised(mine, callback=lambda *_: bool(len(alone.fit(mine).gather())))
+    comm.Free()
     # One that is called nowhere.
     found = raised(mine, callback=[3] if last == RANK else None)
     assert found.startswith(f"TypeError: rank {last}: callback must be callable"), found
