@@ -21,6 +21,7 @@ def check() -> None:
     # Here, for the scheduler needs none of it, and the workers but a part.
     import dask.array
     import pytest
+    from dask.delayed import delayed
     from distributed import Client
 
     import acctsne
@@ -45,6 +46,14 @@ def check() -> None:
         rows = dask.array.from_array(X, chunks=((4096, 904), 6)).map_blocks(without_nan)
         with pytest.raises(ZeroDivisionError, match="while a chunk was computed"):
             fit_transform(rows, **how)
+        # A chunk that is shorter than was announced would leave places to other rows.
+        parts = [delayed(X[:3000]), delayed(X[3000:4999])]
+        short = [
+            dask.array.from_delayed(one, (n, 6), X.dtype)
+            for one, n in zip(parts, (3000, 2000), strict=True)
+        ]
+        with pytest.raises(ValueError, match=r"rows 4096 to 5000 .* shape \(903, 6\) in place of"):
+            fit_transform(dask.array.concatenate(short), **how)
         # Fewer rows than a worker's block, and a start of one's own.
         few, start = X[:300], np.random.default_rng(1).normal(size=(300, 2)).astype(np.float32)
         found = fit_transform(dask.array.from_array(few, chunks=100), init=start, **how)

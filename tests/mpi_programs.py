@@ -338,6 +338,21 @@ def errors() -> None:
     assert raised(mine, callback=lambda *_: sys.exit("bye")) == "SystemExit: rank 0: bye"
     assert raised(mine, callback=lambda *_: sys.exit(3)) == "SystemExit: 3"
     assert raised(mine, callback=interrupt) == "KeyboardInterrupt: rank 0"
+    # One that calls what needs the others, who wait for it.
+    comm, fitted = COMM.Split(0), TSNE(perplexity=5, callback=stop).fit(mine)
+    for with_others in (
+        lambda *_: TSNE(perplexity=5).fit(mine),
+        lambda *_: TSNE(perplexity=5, comm=comm).fit(mine),
+        lambda *_: fitted.transform(mine),
+        lambda *_: fitted.gather(),
+        lambda *_: fitted.save("map.npz"),
+        lambda *_: TSNE.load("map.npz"),
+    ):
+        found = raised(mine, callback=with_others)
+        assert found.startswith("RuntimeError: rank 0: a callback is called on the first "), found
+    alone = TSNE(perplexity=5, callback=stop, comm=MPI.COMM_SELF)
+    assert not raised(mine, callback=lambda *_: bool(len(alone.fit(mine).gather())))
+    comm.Free()
     # One that is called nowhere.
     found = raised(mine, callback=[3] if last == RANK else None)
     assert found.startswith(f"TypeError: rank {last}: callback must be callable"), found
@@ -470,6 +485,30 @@ def bound_to_cores() -> None:
             assert said[0].startswith(expected), said
             assert said[0].endswith("Open MPI does without --bind-to none"), said
     os.sched_setaffinity(0, cores)
+
+
+def missed_perplexity() -> None:
+    """Rows of which none can reach the perplexity are told of once, and only if they are all."""
+    some = clusters(BLOCK_ROWS + 512, 4)
+    some[:BLOCK_ROWS] = some[:BLOCK_ROWS:32].repeat(32, axis=0)  # all that the first process owns
+    some[BLOCK_ROWS:] += 1000  # whose neighbours are none of those
+    for X, missed in ((some, BLOCK_ROWS), (some[: BLOCK_ROWS // 2], BLOCK_ROWS // 2)):
+        mine = X[part(X)]
+        tsne = TSNE(perplexity=5, callback=stop, verbose=1)
+        with (
+            warnings.catch_warnings(record=True, action="always") as seen,
+            redirect_stderr(StringIO()),
+            logged() as told,
+        ):
+            tsne.fit(mine)
+        warned = [str(one.message) for one in seen]
+        assert len(warned) == (RANK == 0 and missed == len(X)), warned
+        assert all("no row can reach perplexity 5 with 16 " in one for one in warned)
+        counted = f"{missed} of {len(X)} rows cannot reach perplexity 5 with their 16 neighbours"
+        assert told.count(counted) == (RANK == 0), told
+    # It ends all if it is an error on the first.
+    found = said_by_all(lambda: tsne.fit(mine))
+    assert found.startswith("RuntimeWarning: rank 0: no row can reach perplexity 5"), found
 
 
 def column_names() -> None:

@@ -40,7 +40,9 @@ def test_what_is_no_table_of_known_size() -> None:
     numbers = dask.array.zeros((10, 2), chunks=5)
     with pytest.raises(ValueError, match=r"compute_chunk_sizes\(\) first"):
         fit_transform(numbers[numbers[:, 0] > 0])
-    with pytest.raises(ValueError, match=r"init has shape \(5, 2\); expected 10 rows"):
+    with pytest.raises(ValueError, match=r"init has shape \(5, 2\); expected \(10, 2\)"):
         fit_transform(numbers, init=np.zeros((5, 2)))
+    with pytest.raises(ValueError, match=r"init has shape \(10, 3\); expected \(10, 2\)"):
+        fit_transform(numbers, init=np.zeros((10, 3)))
     with pytest.raises(TypeError, match="comm cannot be chosen"):
         fit_transform(numbers, comm=None)

@@ -162,6 +162,7 @@ def test_two_processes(tmp_path: Path) -> None:
         "same_bits",
         "exact_neighbors",
         "column_names",
+        "missed_perplexity",
         "bound_to_cores",
         "damaged_checkpoints",
         "interrupted",

@@ -195,6 +195,7 @@ def test_the_whole_is_the_sum_of_its_stages() -> None:
         ("ranks", "0", "ranks is 0; it must be at least 1"),
         ("cores", "-1", "cores is -1; it must be at least 1"),
         ("iterations", "0", "iterations is 0; it must be at least 1"),
+        ("iterations", "1e12", "the model goes through at most 100000"),
         ("checkpoint-every", "-1", "checkpoint_every is -1; it must be at least 0"),
         ("gbit", "0", "gbit is 0; it must be a number above 0"),
         ("gbit", "nan", "gbit is nan; it must be a number above 0"),

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from acctsne.affinities.affinities import Affinities, form_of, joint_probabilities
+from acctsne.affinities.similarity import Similarity
 from acctsne.init.layouts import finished, layout_from_affinities, separate_coincident
 from acctsne.neighbors.frame import Frame
 from acctsne.neighbors.given import graph_neighbors, squared
@@ -33,6 +34,12 @@ class Stages:
             return squared(graph_neighbors(samples.X, search.n_neighbors, least), search.dtype)
         find = find_all_pairs if problem.repulsion.method == "exact" else find_neighbors
         return find(samples.X, search)
+
+    def tell_missed(
+        self, similarity: Similarity, missed: int, n_rows: int, n_neighbors: int
+    ) -> None:
+        """Say how many of these rows cannot reach the perplexity."""
+        similarity.tell_missed(missed, n_rows, n_neighbors)
 
     def initial_layout(
         self, problem: Problem, P: Affinities, found: Neighbors | None
@@ -69,7 +76,9 @@ def affinities_and_layout(
         with timer.stage("knn"):
             found = stages.neighbors(problem, given)
         with busy("affinities", problem.verbose):
-            P = joint_probabilities(found, given.similarity, problem.threads, timer)
+            P = joint_probabilities(
+                found, given.similarity, problem.threads, timer, stages.tell_missed
+            )
     logger.info(
         "affinities in %.2f s (neighbours %.2f s)",
         timer.total(),

@@ -484,6 +484,7 @@ def joint_probabilities(
     similarity: Similarity,
     threads: int,
     timer: StageTimer | None = None,
+    tell_missed: Callable[[Similarity, int, int, int], None] = Similarity.tell_missed,
 ) -> Affinities:
     """Compute each row's distribution over its neighbours.
 
@@ -493,9 +494,10 @@ def joint_probabilities(
     timer = timer or StageTimer()
     indices = neighbors.indices
     with timer.stage("bsp"):
-        conditional, perplexities = similarity.conditional(
+        conditional, perplexities, missed = similarity.conditional(
             neighbors.take_squared_distances(), neighbors.scale, threads
         )
+        tell_missed(similarity, missed, *indices.shape)
     with timer.stage("symmetrize"):
         _core.sort_rows(indices, conditional, neighbors.n_points, threads)
     # For "uniform", the graph of those who are neighbours in either direction, not the mean of the

@@ -84,7 +84,7 @@ class Similarity:
 
     def conditional(
         self, squared_distances: npt.NDArray[Any], scale: float, threads: int
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64], int]:
         """Compute p_{j|i} for every row i of squared distances.
 
         Parameters
@@ -103,16 +103,18 @@ class Similarity:
             Rows sum to 1.
         perplexities : ndarray of shape (n_rows,)
             The perplexity of each row.
+        missed : int
+            Rows that cannot reach the perplexity asked for.
         """
         n_rows, n_neighbors = squared_distances.shape
         if self.kind == "uniform":
             conditional = np.full_like(squared_distances, 1.0 / n_neighbors)
-            return conditional, np.full(n_rows, float(n_neighbors))
+            return conditional, np.full(n_rows, float(n_neighbors)), 0
         if self.kind == "fixed":
             assert self.bandwidth is not None
             with np.errstate(divide="ignore", over="ignore", under="ignore"):
                 beta = 0.5 / np.square(np.float64(self.bandwidth) * scale)
-            return _core.fixed_bandwidth(squared_distances, float(beta), threads)
+            return *_core.fixed_bandwidth(squared_distances, float(beta), threads), 0
         if self.kind == "gaussian":
             conditional, _, perplexities, missed = _core.search_perplexity(
                 squared_distances, self.perplexities[0], threads
@@ -124,12 +126,15 @@ class Similarity:
                 self.kind == "multiscale_mixture",
                 threads,
             )
-        if missed:
-            self._tell_missed(missed, n_rows, n_neighbors)
-        return conditional, perplexities
+        return conditional, perplexities, missed
 
-    def _tell_missed(self, missed: int, n_rows: int, n_neighbors: int) -> None:
-        # As many neighbours as the perplexity, or more at distance zero, leave nothing to search.
+    def tell_missed(self, missed: int, n_rows: int, n_neighbors: int) -> None:
+        """Say how many of all rows cannot reach the perplexity asked for, if some cannot.
+
+        As many neighbours as the perplexity, or more at distance zero, leave nothing to search.
+        """
+        if not missed:
+            return
         asked = listed(self.perplexities)
         logger.info(
             "%d of %d rows cannot reach perplexity %s with their %d neighbours",
@@ -144,7 +149,7 @@ class Similarity:
                 "samples are duplicates of each other, or n_samples is too small. The nearest "
                 "perplexity possible is used",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
 

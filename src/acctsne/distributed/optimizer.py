@@ -83,8 +83,9 @@ class OnFirstProcess:
         stop = False
         with self._processes.agreeing(BaseException):  # sys.exit() too
             if self._processes.rank == 0:
-                answers = [
-                    callback(iteration, kl, positions.copy()) for callback in self._callbacks
-                ]
+                with self._processes.awaited():
+                    answers = [
+                        callback(iteration, kl, positions.copy()) for callback in self._callbacks
+                    ]
                 stop = any(answers)
         return bool(self._processes.bcast(stop))

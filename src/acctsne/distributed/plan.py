@@ -119,6 +119,9 @@ class Calibration:
 
 CALIBRATION = Calibration()
 
+# Each is summed by itself, and the growth of the map was calibrated on some hundreds.
+MOST_ITERATIONS = 100_000
+
 
 @dataclass(frozen=True)
 class Job:
@@ -141,6 +144,10 @@ class Job:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {limit}")
         if self.points > MAX_SAMPLES:
             raise ValueError(f"points is {self.points}; at most {MAX_SAMPLES} are supported")
+        if self.iterations > MOST_ITERATIONS:
+            raise ValueError(
+                f"iterations is {self.iterations}; the model goes through at most {MOST_ITERATIONS}"
+            )
         if not (isfinite(self.gbit) and self.gbit > 0):
             raise ValueError(f"gbit is {self.gbit:g}; it must be a number above 0")
         if not 1 <= self.perplexity < self.points:

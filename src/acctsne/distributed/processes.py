@@ -7,6 +7,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from time import perf_counter
 from typing import Any, NoReturn
@@ -32,6 +33,9 @@ BLOCK_ROWS = 4096
 
 # An attribute of errors that every process raises: nobody waits for one that ends by such an error.
 KNOWN = "_acctsne_known_to_all"
+
+# Whether this thread calls a callback, whose answer the other processes wait for.
+_awaited: ContextVar[bool] = ContextVar("_awaited", default=False)
 
 
 def is_known_to_all(error: BaseException | None) -> bool:
@@ -140,9 +144,10 @@ class Processes:
             self._mpi = require("mpi4py.MPI", "mpi")
             comm = self._mpi.COMM_WORLD if comm is None else comm
             _check_communicator(comm, self._mpi)
+            self.size: int = comm.Get_size()
+            self._check_not_awaited()
             self._comm = _duplicate(comm, self._mpi)
         self.rank: int = self._comm.Get_rank()
-        self.size: int = self._comm.Get_size()
         self.seconds = 0.0
         self.bytes_sent = 0
         with self.ending_together():
@@ -298,6 +303,7 @@ class Processes:
 
     @contextmanager
     def _counted(self, sent: int) -> Iterator[None]:
+        self._check_not_awaited()
         start = perf_counter()
         yield
         self.seconds += perf_counter() - start
@@ -372,6 +378,24 @@ class Processes:
             except KeyboardInterrupt as interrupt:
                 self.known_to_all(interrupt)
                 raise
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Refuse to exchange anything inside: the others wait for what is found out there."""
+        token = _awaited.set(True)
+        try:
+            yield
+        finally:
+            _awaited.reset(token)
+
+    def _check_not_awaited(self) -> None:
+        if self.size > 1 and _awaited.get():
+            error = RuntimeError(
+                "a callback is called on the first process, and the others wait for it; it cannot "
+                "fit, transform, gather, save or load with them"
+            )
+            self.known_to_all(error)  # none of them has begun what it would end
+            raise error
 
     def known_to_all(self, error: BaseException) -> None:
         """Note that every process raises this error."""

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from acctsne.affinities.affinities import Affinities, form_of
+from acctsne.affinities.similarity import Similarity
 from acctsne.distributed.neighbors import find_neighbors, principal_components
 from acctsne.distributed.optimizer import SharedOptimizer
 from acctsne.distributed.processes import Processes
@@ -26,6 +27,16 @@ class SharedStages(Stages):
     def neighbors(self, problem: Problem, samples: Samples) -> Neighbors:
         """Find the nearest neighbours of own rows."""
         return find_neighbors(samples.X, samples.search, self._processes)
+
+    def tell_missed(
+        self, similarity: Similarity, missed: int, n_rows: int, n_neighbors: int
+    ) -> None:
+        """Say on the first process how many rows of all cannot reach the perplexity."""
+        missed = sum(self._processes.allgather(missed))
+        n_rows = sum(self._processes.allgather(n_rows))
+        with self._processes.agreeing():  # a warning may be an error
+            if self._processes.rank == 0:
+                similarity.tell_missed(missed, n_rows, n_neighbors)
 
     def initial_layout(
         self, problem: Problem, P: Affinities, found: Neighbors | None

@@ -49,10 +49,10 @@ def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
     """
     dask_array = require("dask.array", "dask")
     distributed = require("distributed", "dask")
-    _check(array, parameters, dask_array)
+    tsne = TSNE(**parameters)  # knows the map's shape and type, and what is no parameter
+    _check(array, parameters, tsne.n_components, dask_array)
     client = distributed.get_client() if client is None else client
     ranks, addresses = _workers(client)
-    tsne = TSNE(**parameters)  # knows the map's shape and type, and what is no parameter
     n_samples, layout = array.shape[0], parameters.get("init")
     # The rows that each owns in the fit, so that they are sent but once.
     shares = [slice(*_core.rows_of(i, len(addresses), n_samples)) for i in range(len(addresses))]
@@ -62,6 +62,11 @@ def fit_transform(array: Any, *, client: Any = None, **parameters: Any) -> Any:
     ]
     # Before any worker begins: it would wait forever for one whose rows cannot be computed.
     _finish(own, distributed)
+    shapes = [
+        client.submit(np.shape, rows, workers=[address], allow_other_workers=False)
+        for address, rows in zip(addresses, own, strict=True)
+    ]
+    _check_computed(client.gather(shapes), shares, array.shape[1])
     results = []
     for share, address, rows in zip(shares, addresses, own, strict=True):
         start = {"init": layout[share]} if isinstance(layout, np.ndarray) else {}
@@ -93,7 +98,19 @@ def _finish(futures: list[Any], distributed: Any) -> None:
             future.result()  # raises what the worker did
 
 
-def _check(array: Any, parameters: dict[str, Any], dask_array: Any) -> None:
+def _check_computed(shapes: list[tuple[int, ...]], shares: list[slice], n_features: int) -> None:
+    """Refuse rows that are not those which the array has announced: places would be others'."""
+    for share, shape in zip(shares, shapes, strict=True):
+        expected = (share.stop - share.start, n_features)
+        if shape != expected:
+            raise ValueError(
+                f"rows {share.start} to {share.stop} of the array were computed to shape {shape} "
+                f"in place of {expected}: its chunks are not of the sizes that it states; give "
+                "from_delayed, map_blocks or whatever made them the true ones"
+            )
+
+
+def _check(array: Any, parameters: dict[str, Any], n_components: int, dask_array: Any) -> None:
     if not isinstance(array, dask_array.Array):
         raise TypeError(
             f"a dask.array.Array is needed; got {type(array).__name__}. For rows in memory use "
@@ -108,10 +125,10 @@ def _check(array: Any, parameters: dict[str, Any], dask_array: Any) -> None:
     if "comm" in parameters:
         raise TypeError("comm cannot be chosen: the processes are the client's workers")
     layout = parameters.get("init")
-    if isinstance(layout, np.ndarray) and layout.shape[:1] != array.shape[:1]:
+    expected = (array.shape[0], n_components)
+    if isinstance(layout, np.ndarray) and layout.shape != expected:
         raise ValueError(
-            f"init has shape {layout.shape}; expected {array.shape[0]} rows, one for each of the "
-            "array"
+            f"init has shape {layout.shape}; expected {expected}, a row for each of the array"
         )
 
 
