@@ -295,12 +295,12 @@ def test_records_of_another_environment_are_told() -> None:
 
     told = page.environment(Kept(record(n, "abc", 0.0) for *_, n in entries))
     assert "another commit" not in told
-    assert "does not have one of these commits" not in told
+    assert "was not merged" not in told
     assert "not to be trusted" not in told
     told = page.environment(Kept([record(0, "abc", 0), record(1, "abc", 0), record(2, "def", 1)]))
     assert "**With another commit than abc, 1 of 3 records:** 1 of acctsne (digits)." in told
     assert "abc, and 1 more |" in told
-    assert "Where the repository does not have one of these commits" in told
+    assert "was not merged" in told
     assert "during 1 fits, whose times are not to be trusted" in told
 
 

@@ -357,9 +357,9 @@ class TestFrameOfTheFit:
     ) -> None:
         searches: list[int] = []
 
-        def counted(X: Array, n_neighbors: int, threads: int) -> Frame:
+        def counted(X: Array, *others: Any) -> Frame:
             searches.append(len(X))
-            return find_frame(X, n_neighbors, threads)
+            return find_frame(X, *others)
 
         monkeypatch.setattr("acctsne.neighbors.euclidean.find_frame", counted)
         pickled = pickle.loads(pickle.dumps(fitted))
