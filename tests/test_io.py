@@ -842,6 +842,14 @@ def test_neighbors_that_do_not_fit(tmp_path: Path) -> None:
     for wrong in [(rows[:2], rows[:2]), (rows, rows[:, :1]), (rows,), (rows[0], rows[0])]:
         with pytest.raises(ValueError, match=r"both of shape \(3, n_neighbors\)"):
             io.write(tmp_path / "map.parquet", np.zeros((3, 2)), neighbors=wrong)
+    for indices, distances, told in [
+        (rows + 3, rows, "row 0 of neighbors has 3; indices go from 0 to 2"),
+        (rows - 1, rows, "row 0 of neighbors has -1; indices go from 0 to 2"),
+        (rows, np.array([[1, 2], [3, np.nan], [5, 6]]), "row 1 of neighbors has nan; distances"),
+        (rows, rows - 0.5, "row 0 of neighbors has -0.5; distances are 0 or positive"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            io.write(tmp_path / "map.parquet", np.zeros((3, 2)), neighbors=(indices, distances))
     assert not list(tmp_path.iterdir())
 
 

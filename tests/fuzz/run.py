@@ -28,6 +28,9 @@ def main() -> int:
     parser.add_argument("--only", action="store_true", help="just the one case, in this process")
     args = parser.parse_args()
     kinds = args.kinds.split(",")
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        parser.error(f"no {', '.join(unknown)}; there are {', '.join(KINDS)}")
     if args.only:
         run(kinds[0], args.seed)
         return 0

@@ -170,4 +170,11 @@ def _neighbors_to_write(path: Path, given: Any, n_rows: int) -> tuple[Array, Arr
             f"{path}: neighbors must be integers and real numbers; got {indices.dtype} and "
             f"{distances.dtype}"
         )
+    for wrong, values, limit in (
+        ((indices < 0) | (indices >= n_rows), indices, f"indices go from 0 to {n_rows - 1}"),
+        (~(np.isfinite(distances) & (distances >= 0)), distances, "distances are 0 or positive"),
+    ):
+        if wrong.any():
+            row, column = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+            raise ValueError(f"{path}: row {row} of neighbors has {values[row, column]}; {limit}")
     return indices, distances
