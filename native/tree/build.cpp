@@ -45,14 +45,7 @@ constexpr std::size_t kMostLanes = 64 / sizeof(Real);
 template <typename Real, int Dims>
 void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, const Real* upper,
                              ThreadTeam& team) {
-  const auto n = static_cast<std::size_t>(count);
-  codes_.resize(n);
-  codes_by_row_.resize(n);
-  for (std::vector<Real>& axis : axes_) {
-    axis.resize(n + kMostLanes<Real>);
-  }
-  built_.resize(2 * n);
-  nodes_.resize(2 * n);
+  make_room(count, team);
   subtrees_.clear();
   top_.clear();
   node_count_ = 0;
@@ -67,10 +60,25 @@ void Tree<Real, Dims>::build(const Real* points, Size count, const Real* lower, 
   split_top(0, static_cast<PointId>(count), points_per_subtree(count));
   parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
     Subtree& subtree = subtrees_[at(s)];
-    Node<Real, Dims>* to = built_.data() + 2 * at(subtree.begin);
+    Node<Real, Dims>* to = built_.get() + 2 * at(subtree.begin);
     subtree.count = emit_subtree(subtree.begin, subtree.end, to, 0);
   });
   place_subtrees(team);
+}
+
+template <typename Real, int Dims>
+void Tree<Real, Dims>::make_room(Size count, ThreadTeam& team) {
+  const auto n = static_cast<std::size_t>(count);
+  codes_.resize(n);
+  codes_by_row_.resize(n);
+  for (std::vector<Real>& axis : axes_) {
+    axis.resize(n + kMostLanes<Real>);
+  }
+  if (count > room_) {
+    built_ = make_large_array<Node<Real, Dims>>(2 * n, team.size());
+    nodes_ = make_large_array<Node<Real, Dims>>(2 * n, team.size());
+    room_ = count;
+  }
 }
 
 template <typename Real, int Dims>
@@ -133,7 +141,7 @@ void Tree<Real, Dims>::split_top(PointId begin, PointId end, Size subtree_points
 
 template <typename Real, int Dims>
 TreeView<Real, Dims> Tree<Real, Dims>::view() const {
-  TreeView<Real, Dims> view{nodes_.data(), static_cast<NodeId>(node_count_), {}, order_.data()};
+  TreeView<Real, Dims> view{nodes_.get(), static_cast<NodeId>(node_count_), {}, order_.data()};
   for (int a = 0; a < Dims; ++a) {
     view.axes[a] = axes_[a].data();
   }
@@ -180,7 +188,7 @@ void Tree<Real, Dims>::place_subtrees(ThreadTeam& team) {
   }
   parallel_for(team, static_cast<Size>(subtrees_.size()), 1, [&](Size s, Size) {
     const Subtree& subtree = subtrees_[at(s)];
-    const Node<Real, Dims>* from = built_.data() + 2 * at(subtree.begin);
+    const Node<Real, Dims>* from = built_.get() + 2 * at(subtree.begin);
     for (NodeId i = 0; i < subtree.count; ++i) {
       Node<Real, Dims>& node = nodes_[at(subtree.first) + at(i)];
       node = from[i];

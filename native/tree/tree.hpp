@@ -6,6 +6,7 @@
 // skipped, the node at `skip`.
 #pragma once
 
+#include "acctsne/large_array.hpp"
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 #include "kernels/node.hpp"
@@ -36,7 +37,7 @@ public:
   // points: those that the tree was built from, or where they have moved since.
   void summarize(const Real* points, ThreadTeam& team);
 
-  std::span<const Node<Real, Dims>> nodes() const { return {nodes_.data(), node_count_}; }
+  std::span<const Node<Real, Dims>> nodes() const { return {nodes_.get(), node_count_}; }
   TreeView<Real, Dims> view() const;
 
   // Runs of nodes that together have every node of at most kSubtreePoints points.
@@ -69,6 +70,7 @@ private:
     NodeId place = 0; // of its first node in nodes_
   };
 
+  void make_room(Size count, ThreadTeam& team);
   void sort_points(const Real* points, Size count, ThreadTeam& team);
   void split_top(PointId begin, PointId end, Size subtree_points);
   void place_subtrees(ThreadTeam& team);
@@ -88,8 +90,9 @@ private:
   std::vector<Real> axes_[Dims]; // of the points in Morton order
   std::vector<Subtree> subtrees_;
   std::vector<TopEntry> top_;
-  std::vector<Node<Real, Dims>> built_; // subtree s occupies built_[2 * begin ...]
-  std::vector<Node<Real, Dims>> nodes_;
+  LargeArray<Node<Real, Dims>> built_; // subtree s occupies built_[2 * begin ...]
+  LargeArray<Node<Real, Dims>> nodes_;
+  Size room_ = 0; // of both: points that they have nodes for
   std::size_t node_count_ = 0;
 };
 
