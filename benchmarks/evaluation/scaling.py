@@ -162,6 +162,12 @@ def predictions(store: Store, plan: Plan) -> list[Predicted]:
         measured = {**figures["measured"], WHOLE: figures.get("measured_whole_fit", {})}
         limits = figures.get("limits", {})
         made = f"{record.date[:10]}, commit {record.environment.get('commit', 'not recorded')}"
+        if "model" in figures:
+            there = figures["model"]["there"]
+            made += (
+                f"; cores as fast as here, in a socket of {there['socket'] / 1e9:.0f} GB/s and "
+                f"{there['cache'] / 1e6:.0f} MB of cache"
+            )
         listed = [
             Prediction(step, seconds, measured.get(step, {}), limits.get(step, {}))
             for step, seconds in steps.items()
