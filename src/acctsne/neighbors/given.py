@@ -154,17 +154,15 @@ def nearest_in_graph(graph: Any, k: int) -> NearestNeighborsResult:
     indices = np.empty((n, k), dtype=np.int32)
     nearest = np.empty((n, k), dtype=computed_dtype(graph))
     if not issparse(graph):
-        height = max(1, BLOCK_ELEMENTS // n)
-        for start in range(0, n, height):
-            block = graph[start : start + height].astype(nearest.dtype, order="C")
-            _refuse_negative(block, start)
-            stop = start + len(block)
-            block[np.arange(len(block)), np.arange(start, stop)] = np.inf
+        for some in blocks_of_rows(n, n):
+            block = graph[some].astype(nearest.dtype, order="C")
+            _refuse_negative(block, some.start)
+            block[np.arange(len(block)), np.arange(some.start, some.stop)] = np.inf
             chosen = _columns_of_smallest(block, k)
             theirs = np.take_along_axis(block, chosen, axis=1)
             order = np.argsort(theirs, axis=1, kind="stable")
-            indices[start:stop] = np.take_along_axis(chosen, order, axis=1)
-            nearest[start:stop] = np.take_along_axis(theirs, order, axis=1)
+            indices[some] = np.take_along_axis(chosen, order, axis=1)
+            nearest[some] = np.take_along_axis(theirs, order, axis=1)
         return NearestNeighborsResult(indices, nearest)
     counts = stored_neighbors(graph)
     for start, stop in _row_blocks(graph):
@@ -241,6 +239,12 @@ def _affordable(counts: npt.NDArray[np.intp], n_neighbors: int, least: int) -> i
     return fewest
 
 
+def blocks_of_rows(n_rows: int, n_columns: int) -> list[slice]:
+    """Cut a table, which may have all pairs, into blocks between which Ctrl-C is noticed."""
+    height = max(1, BLOCK_ELEMENTS // max(n_columns, 1))
+    return [slice(begin, min(begin + height, n_rows)) for begin in range(0, n_rows, height)]
+
+
 def squared(
     found: NearestNeighborsResult,
     dtype: np.dtype[Any],
@@ -253,9 +257,7 @@ def squared(
     largest distance, if there are more than these.
     """
     distances = found.distances
-    # In blocks, between which Ctrl-C is noticed: there may be as many as pairs.
-    height = max(1, BLOCK_ELEMENTS // max(distances.shape[1], 1))
-    blocks = [slice(begin, begin + height) for begin in range(0, len(distances), height)]
+    blocks = blocks_of_rows(*distances.shape)
     farthest = 0.0
     for rows in blocks:
         block = distances[rows]

@@ -31,7 +31,7 @@ FEW_SAMPLES = 2000
 
 # Numbers that are looked at in a block of rows, between which Ctrl-C is heard
 # (benchmarks/interrupt.py, docs/tuning.md).
-BLOCK_WORK = 2**24
+BLOCK_WORK = 2**23
 
 # A tree looks at a part of all pairs: few of many samples, most of some thousands.
 TREE_PART = 8
@@ -266,7 +266,7 @@ def row_work(X: Any) -> int:
 
 
 def for_blocks_of_rows(n_rows: int, work: int, threads: int, do: Callable[[slice], None]) -> None:
-    """Do something for all rows in blocks of as many as take about a tenth of a second.
+    """Do something for all rows in blocks of as many as take a tenth of a second by most metrics.
 
     Ctrl-C is looked for between them, as scikit-learn does not. Each block is one thread's, whose
     results do not depend on how many threads there are, and by how much work is fixed, so that they

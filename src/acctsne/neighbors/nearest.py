@@ -14,7 +14,13 @@ from acctsne.compat.scikit_learn import VALID_METRICS
 from acctsne.files.backed import in_reach
 from acctsne.neighbors.euclidean import exact_query, search
 from acctsne.neighbors.frame import Frame
-from acctsne.neighbors.given import check_graph, graph_neighbors, is_precomputed, squared
+from acctsne.neighbors.given import (
+    blocks_of_rows,
+    check_graph,
+    graph_neighbors,
+    is_precomputed,
+    squared,
+)
 from acctsne.neighbors.libraries import (
     BAD_METRIC,
     all_distances,
@@ -215,11 +221,14 @@ def find_all_pairs(X: Any, settings: SearchSettings) -> Neighbors:
     with limited_libraries(settings.threads):
         distances = all_distances(X, settings)
         n = X.shape[0]
-        # Every column but the diagonal, row by row.
-        others = ~np.eye(n, dtype=bool)
-        indices = np.broadcast_to(np.arange(n, dtype=np.int32), (n, n))[others]
-        rows = distances[others].reshape(n, n - 1)
-        found = NearestNeighborsResult(indices.reshape(n, n - 1), rows)
+        others = np.arange(n - 1, dtype=np.int32)
+        indices = np.empty((n, n - 1), dtype=np.int32)
+        to_others = np.empty((n, n - 1))
+        for rows in blocks_of_rows(n, n):
+            # All columns but the diagonal.
+            indices[rows] = others + (others >= np.arange(rows.start, rows.stop)[:, None])
+            to_others[rows] = np.take_along_axis(distances[rows], indices[rows], axis=1)
+        found = NearestNeighborsResult(indices, to_others)
         return squared(found, settings.dtype, BAD_METRIC)
 
 
