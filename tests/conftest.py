@@ -1,5 +1,6 @@
 """Data and layouts that several test files share."""
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from acctsne import TSNE, Affinities, quality
 
 Array = npt.NDArray[Any]
 
+# A shell that starts a command in the background has it ignore Ctrl-C, and whatever that starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What tests of programs outside of Python say when they are skipped, and what to do about it.
 OUTSIDE = {
