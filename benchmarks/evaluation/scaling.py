@@ -195,6 +195,9 @@ def predicted(store: Store, plan: Plan) -> list[str]:
         "the grid's parts. The grid does a fraction of the tree's work, so that what cannot be "
         "shared out evenly weighs more: it is faster on the cores at hand, and gains less by more "
         "of them.",
+        "A socket of today is assumed, whose memory keeps up with such cores. With that of the "
+        "paper's, of 2021 and 164 GB/s, a whole fit of a million cells gained 20.8 times on 32 "
+        "cores, and attraction 18.5 times.",
     ]
     for each in found:
         lines = []
