@@ -29,7 +29,7 @@ void ReturnPages::operator()(void* memory) const noexcept {
       discard_pages(memory, bytes); // by this thread, if the system has no others
     }
   }
-  ::operator delete(memory);
+  ::operator delete(memory, kCacheLine);
 }
 
 } // namespace acctsne

@@ -10,23 +10,28 @@
 
 namespace acctsne {
 
+// Numbers that a vector loads at once lie in one line.
+struct alignas(64) CacheLine {
+  std::byte bytes[64];
+};
+
 // Points in full dimension.
 template <typename Data>
 struct FullRows {
+  FullRows(const PointSet<Data>& points_, const Cells& cells_, bool as_bytes, ThreadTeam& team);
+
+  // Writes a row as numbers to compute with, times the scale, filled with zeros.
+  void fill(Size place, CacheLine* to) const;
+
   const PointSet<Data>& points;
   const Cells& cells;
+  Size lines;                    // of a row that zeros fill
   std::optional<ByteRows> bytes; // if they may be compared as such, and all numbers are
-
-  FullRows(const PointSet<Data>& points_, const Cells& cells_, bool as_bytes, ThreadTeam& team)
-      : points(points_), cells(cells_) {
-    if (as_bytes) {
-      bytes = ByteRows::of(points, cells, team);
-    }
-  }
+  LargeArray<CacheLine> filled;  // all rows, in the order of places, if they are narrow
 };
 
-// The rows of the queries are copied close together, those of the points lie all over memory. So a
-// point's is fetched once for all queries that ask for it.
+// The rows of the queries lie close together, those of the points all over memory unless they are
+// narrow. So a point's is fetched once for all queries that ask for it.
 template <typename Data>
 class FullDistances {
 public:
@@ -43,12 +48,7 @@ public:
   void answer(Size place, const Offer& offer);
 
 private:
-  // Numbers that a vector loads at once lie in one line.
-  struct alignas(64) CacheLine {
-    std::byte bytes[64];
-  };
-
-  // The distances of the queries that ask for it from one point of the panel.
+  // The distances of the queries that ask for it from point p of the panel.
   void measure(Size place, int p);
   void copy_row(const FullRows<Data>& from, Size place, CacheLine* to) const;
   void prefetch(Size place) const;
@@ -58,7 +58,8 @@ private:
   const FullRows<Data>* points_ = nullptr;
   bool as_bytes_ = false; // of points and queries; then copies are of RowInteger
   Size row_lines_ = 0;
-  std::vector<CacheLine> queries_; // times the scale, as is the point
+  const CacheLine* queries_ = nullptr; // rows, one after the other
+  std::vector<CacheLine> copies_;      // of those of queries and of a point that are not filled
   std::vector<CacheLine> point_;
   std::vector<PointId> asking_[64]; // queries, for each point of the panel
   std::vector<Data> distances_;
@@ -69,7 +70,7 @@ template <typename Offer>
 void FullDistances<Data>::answer(Size place, const Offer& offer) {
   for (int p = 0; p < search_kernels_.panel_points; ++p) {
     if (!asking_[p].empty()) {
-      measure(place + p, p);
+      measure(place, p);
       for (std::size_t i = 0; i < asking_[p].size(); ++i) {
         offer(asking_[p][i], p, distances_[i]);
       }

@@ -171,7 +171,7 @@ void check_queries(const std::vector<Data>& queries, const std::vector<Data>& da
 
 TEST(finds_the_nearest_in_any_number_of_features) {
   for_reals([]<typename Real>() {
-    for (const Size features : {1, 2, 17, 100}) {
+    for (const Size features : {1, 2, 17, 33, 64, 100}) {
       check_search<Real>("normal", normal_data<Real>(203, features), features, 20);
     }
   });
