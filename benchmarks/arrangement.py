@@ -1,8 +1,9 @@
-"""How much of large distances, and of neighbours, maps keep, over many samples.
+"""How much of large distances, neighbours and labels maps keep, over many samples.
 
 One map tells little: where clusters come to lie is partly chance. So the same descents run on
 several samples of the same data, and differences to the reference of benchmarks/descent.py, sample
-by sample, are given with their standard errors.
+by sample, are given with their standard errors. A sample of all points has them in another order,
+which changes roundings, and by them where a descent ends.
 """
 
 import argparse
@@ -108,13 +109,15 @@ class Outcome(NamedTuple):
     kl: float
     ranks: float
     kept: float
+    agreement: float  # of labels; no number without them
 
 
 class Sample:
     """Some points of a data set, with affinities, a start and the way to judge maps."""
 
-    def __init__(self, X: Array, threads: int) -> None:
+    def __init__(self, X: Array, labels: Array | None, threads: int) -> None:
         self.X = X
+        self.labels = labels
         self.threads = threads
         self.pairs = random_pairs(len(X), PAIRS)
         self.distances = distances(X, self.pairs)
@@ -156,7 +159,10 @@ class Sample:
         kl = exact_kl(self.P, Y, self.threads)
         ranks = float(spearmanr(self.distances, distances(Y, self.pairs))[0])
         kept = quality.neighbor_preservation(self.X, Y, n_jobs=self.threads)
-        return Outcome(iterations, kl, ranks, kept)
+        agreement = np.nan
+        if self.labels is not None:
+            agreement = quality.label_agreement(Y, self.labels, n_jobs=self.threads)
+        return Outcome(iterations, kl, ranks, kept, agreement)
 
 
 def main() -> int:
@@ -178,16 +184,20 @@ def main() -> int:
             data = datasets.load(base or name, None, args.data)
         except datasets.DatasetError as error:
             sys.exit(str(error))
-        if not base or not size.isdecimal() or int(size) >= len(data.X):
+        if not base or not size.isdecimal() or int(size) > len(data.X):
             sys.exit(f"{name}: say how many of its {len(data.X)} points make a sample, as name:N")
         runs = []
         for seed in tqdm(range(args.samples), unit="sample", desc=name):
             rng = np.random.default_rng([seed, int(size)])
-            rows = np.sort(rng.choice(len(data.X), size=int(size), replace=False))
-            runs.append(Sample(data.X[rows], args.threads).outcomes(args.variants))
+            rows = rng.choice(len(data.X), size=int(size), replace=False)
+            if int(size) < len(data.X):
+                rows.sort()
+            labels = None if data.labels is None else data.labels[rows]
+            runs.append(Sample(data.X[rows], labels, args.threads).outcomes(args.variants))
         lines += rows_of(name, runs)
-    header = ["data", "descent", "iterations", "KL against the default's, %", "rank correlation"]
-    header += ["against the reference's", "10-NN kept", "against the reference's"]
+    header = ["data", "descent", "iterations", "KL against the default's, %"]
+    for figure in ("rank correlation", "10-NN kept", "label agreement"):
+        header += [figure, "against the reference's"]
     print(table(header, lines))
     return 0
 
@@ -197,24 +207,20 @@ def rows_of(name: str, runs: Sequence[dict[str, Outcome]]) -> list[list[str]]:
 
     def row(descent: str) -> list[str]:
         found = [run[descent] for run in runs]
+        references = [run["reference"] for run in runs]
         kls = [100 * (run[descent].kl / run["default"].kl - 1) for run in runs]
-        ranks = [run[descent].ranks - run["reference"].ranks for run in runs]
-        kept = [run[descent].kept - run["reference"].kept for run in runs]
-        return [
-            name,
-            descent,
-            f"{np.mean([each.iterations for each in found]):.0f}",
-            with_error(kls, ".1f"),
-            f"{np.mean([each.ranks for each in found]):.3f}",
-            with_error(ranks, ".3f"),
-            f"{np.mean([each.kept for each in found]):.3f}",
-            with_error(kept, ".4f"),
-        ]
+        cells = [name, descent, f"{np.mean([each.iterations for each in found]):.0f}"]
+        cells.append(with_error(kls, ".1f"))
+        for figure in ("ranks", "kept", "agreement"):
+            values = np.array([getattr(each, figure) for each in found])
+            known = np.array([getattr(each, figure) for each in references])
+            cells += [f"{values.mean():.3f}", with_error(values - known, ".4f")]
+        return cells
 
     return [row(descent) for descent in runs[0]]
 
 
-def with_error(values: Sequence[float], form: str) -> str:
+def with_error(values: Sequence[float] | Array, form: str) -> str:
     """Return the mean and its standard error."""
     error = np.std(values, ddof=1) / np.sqrt(len(values))
     return f"{np.mean(values):+{form}} ± {error:{form}}"

@@ -120,6 +120,9 @@ public:
   double recall(std::span<const PointId> sample, ThreadTeam& team) const;
 
 private:
+  Size count_within(std::span<const PointId> sample, const Data* rows, const double* limits,
+                    ThreadTeam& team) const;
+
   struct Scratch {
     CellProbe::Scratch cells;
     NearestList<double> nearest;
@@ -362,7 +365,6 @@ double ApproximateSearch<Data>::recall(std::span<const PointId> sample, ThreadTe
   std::vector<Data> data(at(queries_count * points_.features));
   std::vector<float> coordinates(at(queries_count * dims));
   std::vector<double> norms(sample.size());
-  FetchedPoints<Data> found(points_, all_rows_, processes_);
   for (std::size_t q = 0; q < sample.size(); ++q) {
     if (!own.has(sample[q])) {
       continue;
@@ -371,14 +373,10 @@ double ApproximateSearch<Data>::recall(std::span<const PointId> sample, ThreadTe
     points_.read(id, data.data() + static_cast<Size>(q) * points_.features);
     std::copy_n(points_.projection.row(id), dims, coordinates.data() + static_cast<Size>(q) * dims);
     norms[q] = points_.projection.squared_norms[id];
-    for (Size j = 0; j < k; ++j) {
-      found.ask(request_.indices[id * k + j]);
-    }
   }
   gather(data, points_.features);
   gather(coordinates, dims);
   gather(norms, 1);
-  found.fetch();
 
   // The nearest of own rows to each query, and no number where there are too few.
   const auto lists = static_cast<std::size_t>(processes_.size());
@@ -415,28 +413,52 @@ double ApproximateSearch<Data>::recall(std::span<const PointId> sample, ThreadTe
   }
   processes_.gather(reinterpret_cast<std::byte*>(nearest.data()), list_ends);
 
-  Size hits = 0;
+  std::vector<double> limits(sample.size());
   std::vector<Data> all_nearest;
-  std::vector<Data> other;
-  for (std::size_t q = 0; q < sample.size(); ++q) {
-    if (!own.has(sample[q])) {
-      continue;
-    }
+  for (Size q = 0; q < queries_count; ++q) {
     all_nearest.clear();
     for (std::size_t process = 0; process < lists; ++process) {
-      const Data* from =
-          nearest.data() + static_cast<Size>(process) * list + static_cast<Size>(q) * kept;
+      const Data* from = nearest.data() + static_cast<Size>(process) * list + q * kept;
       all_nearest.insert(all_nearest.end(), from, from + kept);
     }
     std::nth_element(all_nearest.begin(), all_nearest.begin() + k, all_nearest.end());
-    const auto farthest = static_cast<double>(all_nearest[at(k)]);
-    const Data* row = data.data() + static_cast<Size>(q) * points_.features;
-    const PointId* indices = request_.indices + (sample[q] - own.begin) * k;
-    hits += std::count_if(indices, indices + k, [&](PointId neighbor) {
-      return distance(row, found.row(neighbor, other)) <= farthest;
-    });
+    limits[at(q)] = static_cast<double>(all_nearest[at(k)]);
   }
+  const Size hits = count_within(sample, data.data(), limits.data(), team);
   return static_cast<double>(sum(processes_, hits)) / static_cast<double>(queries_count * k);
+}
+
+// How many of the neighbours found for own samples are within the limits. Their rows are fetched
+// for a few samples at a time, lest they take the memory of all.
+template <typename Data>
+Size ApproximateSearch<Data>::count_within(std::span<const PointId> sample, const Data* rows,
+                                           const double* limits, ThreadTeam& team) const {
+  constexpr std::size_t kAtOnce = 16;
+  const Size k = request_.neighbors;
+  const Rows own = rows_of(processes_.rank(), processes_.size(), all_rows_);
+  FetchedPoints<Data> found(points_, all_rows_, processes_);
+  std::vector<Data> read;
+  Size hits = 0;
+  for (std::size_t begin = 0; begin < sample.size(); begin += kAtOnce) {
+    const std::size_t end = std::min(begin + kAtOnce, sample.size());
+    const auto for_neighbors = [&](const auto& body) {
+      for (std::size_t q = begin; q < end; ++q) {
+        if (own.has(sample[q])) {
+          const PointId* neighbors = request_.indices + (sample[q] - own.begin) * k;
+          std::for_each_n(neighbors, k, [&](PointId neighbor) { body(q, neighbor); });
+        }
+      }
+    };
+    for_neighbors([&](std::size_t, PointId neighbor) { found.ask(neighbor); });
+    found.fetch();
+    for_neighbors([&](std::size_t q, PointId neighbor) {
+      const Data* row = rows + static_cast<Size>(q) * points_.features;
+      hits += distance(row, found.row(neighbor, read)) <= limits[q] ? 1 : 0;
+    });
+    found.clear();
+    team.check();
+  }
+  return hits;
 }
 
 } // namespace

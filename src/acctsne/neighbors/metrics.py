@@ -22,6 +22,9 @@ NATIVE_METRICS = {
     "cosine": "cosine",
     "correlation": "correlation",
 }
+# Distances that are converted at once: Ctrl-C is looked for in between.
+BLOCK_NUMBERS = 2**22
+
 # Metrics whose distance is half the squared Euclidean one of rows with length 1, and whether the
 # rows are centred first.
 CENTERS_ROWS = {"cosine": False, "correlation": True}
@@ -133,14 +136,27 @@ def _divided(values: npt.NDArray[Any], scale: float) -> npt.NDArray[np.float64]:
 
 
 def _distances(found: Neighbors, form: EuclideanForm) -> npt.NDArray[Any]:
+    """Take the squares as room for the distances if these are of the same type."""
     dtype = computed_dtype(form.data)
-    squared, scale = found.squared_distances, found.scale
-    if form.metric == "euclidean":
+    squared = found.squared_distances
+    distances = squared if squared.dtype == dtype else np.empty(squared.shape, dtype)
+    height = max(1, BLOCK_NUMBERS // max(1, squared.shape[1]))
+    for begin in range(0, len(squared), height):
+        rows = slice(begin, begin + height)
+        distances[rows] = _distances_of_rows(squared[rows], found.scale, form.metric, dtype)
+    return distances
+
+
+def _distances_of_rows(
+    squared: npt.NDArray[Any], scale: float, metric: str, dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    if metric == "euclidean":
         roots: npt.NDArray[Any] = np.sqrt(squared, out=squared)
         return roots if scale == 1 else in_precision_of_data(_divided(roots, scale), dtype)
-    if form.metric == "sqeuclidean":
+    if metric == "sqeuclidean":
         if scale == 1:
             return squared
         return in_precision_of_data(_divided(_divided(squared, scale), scale), dtype)
-    assert form.metric in CENTERS_ROWS, form.metric
-    return np.minimum(squared / 2, 2).astype(dtype, copy=False)
+    assert metric in CENTERS_ROWS, metric
+    halves: npt.NDArray[Any] = np.minimum(squared / 2, 2)
+    return halves
