@@ -86,20 +86,20 @@ class TestLayout:
 
     def test_a_blurred_start(self) -> None:
         held, fading, main = phases(start="blurred", early_exaggeration_iter="auto")
-        assert (held.begin, held.end, fading.begin, fading.end) == (0, 10, 10, 50)
+        assert (held.begin, held.end, fading.begin, fading.end) == (0, 15, 15, 50)
         assert held.exaggeration == Ramp.constant(12)
         assert held.learning_rate == Ramp.constant(100)
         assert (fading.exaggeration, fading.learning_rate) == ((12, 1), (100, 1200))
         assert (held.momentum, fading.momentum, main.momentum) == (0.8, 0.8, None)
         assert (held.spread, fading.spread, main.spread) == (1.3, 0, 0)
         held, fading, _ = phases(start="blurred", flat=True, early_exaggeration_iter="auto")
-        assert (held.end, fading.begin, fading.end) == (30, 30, 150)
+        assert (held.end, fading.begin, fading.end) == (45, 45, 150)
         # Nothing is widened for an exaggeration that is left out, and what the user says stays.
         assert phases(start="blurred", early_exaggeration_iter=0) == phases(
             early_exaggeration_iter=0
         )
         held, fading, main = phases(start="blurred", momentum=(0.3, 0.4), learning_rate=7)
-        assert (held.end, fading.end) == (50, 250)
+        assert (held.end, fading.end) == (75, 250)
         assert (held.momentum, fading.momentum, main.momentum) == (0.3, 0.3, 0.4)
         assert held.learning_rate == fading.learning_rate == Ramp.constant(7)
 

@@ -198,8 +198,8 @@ class TSNE(
         start is random or any other in which neighbours lie hardly closer than others, so that it
         has to be untangled, and 100 more for data of no more dimensions than the map, such as
         curves and sheets, which have to be laid flat; with `schedule="sklearn"` it is 250. If the
-        start is widened (see `init`), exaggeration is held for the first fifth of them before it
-        fades.
+        start is widened (see `init`), exaggeration is held for the first three tenths of them
+        before it fades.
 
     callback : callable or list of callables, default=None
         Called as `callback(iteration, kl_divergence, embedding)`, each with a copy of the

@@ -57,7 +57,7 @@ BLURRED = 3.0
 # Exaggeration is held for the first part of its time, so that the groups form before it fades.
 SPREAD_OF_BLURRED = 1.3
 MOMENTUM_OF_BLURRED = 0.8
-HELD_OF_BLURRED = 1 / 5
+HELD_OF_BLURRED = 3 / 10
 
 # Iterations of scikit-learn's early exaggeration.
 SKLEARN_EARLY = 250
