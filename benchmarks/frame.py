@@ -14,8 +14,8 @@ from statistics import median
 
 import numpy as np
 
+from acctsne._core import principal_components
 from acctsne.neighbors.frame import find_frame
-from acctsne.neighbors.principal_components import principal_components
 from acctsne.runtime.threads import available_cores, limited_libraries
 from datasets import load
 

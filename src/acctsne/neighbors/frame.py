@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
-from acctsne._core import APPROXIMATE_AXES as APPROXIMATE_AXES
 
 
 @dataclass(frozen=True)
