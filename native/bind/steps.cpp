@@ -171,7 +171,7 @@ Dict<nb::any> tree_arrays(Input2<Real> Y, int threads) {
   Dict<nb::any> result;
   result["order"] = to_numpy(std::move(arrays.order), {Y.shape(0)});
   result["codes"] = to_numpy(std::move(arrays.codes), {Y.shape(0)});
-  result["center"] = to_numpy(std::move(arrays.centres), {n, dims});
+  result["centre"] = to_numpy(std::move(arrays.centres), {n, dims});
   result["side"] = to_numpy(std::move(arrays.sides), {n});
   result["begin"] = to_numpy(std::move(arrays.begins), {n});
   result["end"] = to_numpy(std::move(arrays.ends), {n});

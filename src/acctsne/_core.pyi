@@ -99,7 +99,7 @@ def frame_of_sample(
 def project(
     X: numpy.typing.NDArray[numpy.float64 | numpy.float32 | numpy.float16 | numpy.uint8],
     scale: float,
-    center: Annotated[
+    centre: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     axes: Annotated[
