@@ -59,7 +59,7 @@ Found run_search(const PointSet<Data>& points, Size queries, const SearchSetting
 template <typename Data>
 Size all_rows_of(const PointSet<Data>& points, Size k, Communicator& processes) {
   const Size all = sum(processes, points.rows);
-  require(all < std::numeric_limits<PointId>::max() / 2, "too many samples");
+  require(all <= kMostPoints, "too many samples");
   const Rows own = rows_of(processes, all);
   require(points.rows == own.end - own.begin, "the data is not that of own rows");
   require(k >= 1 && k < all, "n_neighbors must be in [1, n_samples - 1]");
