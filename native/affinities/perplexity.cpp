@@ -221,7 +221,7 @@ bool mix_row(const ConditionalRows<Real>& rows, std::span<const double> perplexi
     const RowResult result = search_row(row, std::log(perplexity));
     mixture.betas.push_back(result.beta);
     mixture.shares.push_back(
-        mixing == Mixing::kEqual ? 0.0 : log_density(row, result.beta, result.sums.total));
+        mixing == Mixing::equal ? 0.0 : log_density(row, result.beta, result.sums.total));
     all_reached = all_reached && result.reached;
   }
   normalize_shares(mixture.shares);

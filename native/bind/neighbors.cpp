@@ -111,11 +111,12 @@ Found of_queries(const DenseData& rows, const DenseData& queries, const SearchSe
       [&](const auto& request, ThreadTeam& team) { exact_neighbors(request, asked, team); });
 }
 
-SparseMetric sparse_metric(const std::string& name) {
-  require(name == "euclidean" || name == "cosine" || name == "correlation", "an unknown metric");
-  return name == "euclidean" ? SparseMetric::euclidean
-         : name == "cosine"  ? SparseMetric::cosine
-                             : SparseMetric::correlation;
+constexpr const char* kSparseMetricNames[] = {"euclidean", "cosine", "correlation"};
+
+SparseMetric sparse_metric_named(const std::string& name) {
+  const auto* found = std::find(std::begin(kSparseMetricNames), std::end(kSparseMetricNames), name);
+  require(found != std::end(kSparseMetricNames), "unknown metric");
+  return static_cast<SparseMetric>(found - std::begin(kSparseMetricNames));
 }
 
 template <typename Data, typename Search>
@@ -129,7 +130,7 @@ FoundOfSparse run_sparse(const SparseData& data, const std::string& metric, Size
   const SparseRequest<Data> request = {
       .points = data.rows<Data>(),
       .features = data.features(),
-      .metric = sparse_metric(metric),
+      .metric = sparse_metric_named(metric),
       .neighbors = settings.n_neighbors,
       .indices = indices.data(),
       .squared_distances = distances.data(),

@@ -61,7 +61,7 @@ std::tuple<OutputReals, Output<double>, Size>
 mixed_perplexities(Input2<Real> squared_distances, const std::vector<double>& perplexities,
                    bool by_density, int threads) {
   require(!perplexities.empty(), "at least one perplexity is needed");
-  const Mixing mixing = by_density ? Mixing::kDensity : Mixing::kEqual;
+  const Mixing mixing = by_density ? Mixing::density : Mixing::equal;
   Size missed = 0;
   ConditionalArrays<Real> found(squared_distances, threads, [&](const auto& rows, auto& team) {
     missed = mix_perplexities<Real>(rows, perplexities, mixing, team);
