@@ -57,18 +57,15 @@ void ExchangedRows<Real>::for_rows(ThreadTeam& team, const typename JointRows<Re
       std::size_t& place = starts[at(edge.column - slice.begin) + 1];
       edges[place++] = {edge.row, edge.value};
     }
-    team.for_chunks(chunk_count(slice.end - slice.begin, kJointBlockRows),
-                    [&](Size block, int worker) {
-                      MergedRow<Real>& row = merged[at(worker)];
-                      const Size begin = slice.begin + block * kJointBlockRows;
-                      const Size end = std::min(begin + kJointBlockRows, slice.end);
-                      for (Size i = begin; i < end; ++i) {
-                        const auto at = static_cast<std::size_t>(i - slice.begin);
-                        const std::span<const TransposedEdge<Real>> others(
-                            edges.data() + starts[at], edges.data() + starts[at + 1]);
-                        visit(row.merge(C_, i - own_.begin, i, others, scale_), worker);
-                      }
-                    });
+    parallel_for(team, slice, kJointBlockRows, [&](Size begin, Size end, int worker) {
+      MergedRow<Real>& row = merged[at(worker)];
+      for (Size i = begin; i < end; ++i) {
+        const std::size_t* start = starts.data() + (i - slice.begin);
+        const std::span<const TransposedEdge<Real>> others(edges.data() + start[0],
+                                                           edges.data() + start[1]);
+        visit(row.merge(C_, i - own_.begin, i, others, scale_), worker);
+      }
+    });
   }
 }
 

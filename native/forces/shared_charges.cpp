@@ -183,10 +183,9 @@ void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry,
   constexpr int strip_bits = std::countr_zero(static_cast<std::size_t>(kStripColumns));
   const int row_bits = std::countr_zero(static_cast<std::size_t>(tiles_.rows));
   const auto per_strip = static_cast<std::uint32_t>(tiles_.per_strip);
-  team.for_chunks(chunk_count(own.end - own.begin, kBlockRows), [&](Size block, int worker) {
+  parallel_for(team, own, kBlockRows, [&](Size begin, Size end, int worker) {
     std::uint32_t* by_name = of_workers_.data() + worker * names;
-    const Size begin = own.begin + block * kBlockRows;
-    for (Size i = begin; i < std::min(begin + kBlockRows, own.end); ++i) {
+    for (Size i = begin; i < end; ++i) {
       std::uint32_t first[2] = {};
       for (int axis = 0; axis < Dims; ++axis) {
         // In the arithmetic of the kernels.

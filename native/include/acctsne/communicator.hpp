@@ -259,11 +259,13 @@ void gather_rows(Communicator& processes, Value* values, Size rows, Size width) 
   gather_items(processes, values, ends);
 }
 
-// Calls body(begin, end) for the rows cut into chunks of `grain`, which divides kBlockRows.
+// Calls body(begin, end) or body(begin, end, worker) for the rows cut into chunks of `grain`, which
+// divides kBlockRows.
 template <typename Body>
 void parallel_for(ThreadTeam& team, Rows rows, Size grain, Body&& body) {
-  parallel_for(team, rows.end - rows.begin, grain,
-               [&](Size begin, Size end) { body(rows.begin + begin, rows.begin + end); });
+  parallel_for(team, rows.end - rows.begin, grain, [&](Size begin, Size end, int worker) {
+    call_for_chunk(body, rows.begin + begin, rows.begin + end, worker);
+  });
 }
 
 // Numbers that a pass sums over all rows, a set for each chunk of them.
