@@ -39,7 +39,7 @@ constexpr OutputKernel kOutputKernels[] = {{1, 1}, {0.5, 0.5}, {0.8, 0.8}, {10, 
 
 // dKL/dy of exaggerated P, straight from the formula 4 exponent / scale sum_j (p_ij - q_ij) (y_i -
 // y_j) / (1 + d^2 / scale).
-std::vector<double> naive_gradient(const Csr<double>& P, const std::vector<double>& points,
+std::vector<double> plain_gradient(const Csr<double>& P, const std::vector<double>& points,
                                    int dims, double exaggeration,
                                    const OutputKernel& output_kernel) {
   const Size n = P.view().rows();
@@ -124,7 +124,7 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
       const auto optimizer =
           make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, output_kernel});
       ThreadTeam team(2);
-      CHECK_NEAR(optimizer->kl_divergence(team), naive_kl(P, points, dims, output_kernel), 1e-12);
+      CHECK_NEAR(optimizer->kl_divergence(team), plain_kl(P, points, dims, output_kernel), 1e-12);
       CHECK(optimizer->z() > 0);
 
       std::vector<double> expected(points.size());
@@ -133,9 +133,9 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
         constexpr double kStep = 1e-5;
         const double before = points[c];
         points[c] = before + kStep;
-        const double above = naive_kl(P, points, dims, output_kernel);
+        const double above = plain_kl(P, points, dims, output_kernel);
         points[c] = before - kStep;
-        const double below = naive_kl(P, points, dims, output_kernel);
+        const double below = plain_kl(P, points, dims, output_kernel);
         points[c] = before;
         expected[c] = (above - below) / (2 * kStep);
         largest = std::max(largest, std::abs(expected[c]));
@@ -302,7 +302,7 @@ TEST(a_run_follows_the_rule) {
           heavy ? std::min(given.learning_rate, kCount / exaggeration) : given.learning_rate;
       const double momentum = given.momentum.value_or(1 - friction);
       const std::vector<double> gradient =
-          naive_gradient(P, points, dims, exaggeration, output_kernel);
+          plain_gradient(P, points, dims, exaggeration, output_kernel);
       const std::vector<double> before = updates;
       double squared_norm = 0;
       double last_work = 0;
@@ -354,7 +354,7 @@ TEST(a_run_follows_the_rule) {
       CHECK_NEAR(optimizer->points()[c], points[c], 1e-8);
     }
     CHECK_EQUAL(last.iteration, kIterations - 1);
-    CHECK_NEAR(last.kl_divergence, naive_kl(P, points, dims, output_kernel), 1e-8);
+    CHECK_NEAR(last.kl_divergence, plain_kl(P, points, dims, output_kernel), 1e-8);
     CHECK_NEAR(last.gradient_norm, norm, 1e-8);
     const double most = kCount / phase.exaggeration.at((kIterations - 1.0) / kIterations);
     CHECK_EQUAL(optimizer->restraint().lowered_rate,
@@ -485,7 +485,7 @@ TEST(kl_falls_over_a_run) {
         const std::vector<double> end(points.begin(), points.end());
         const double tolerance =
             method == Method::exact ? (sizeof(Real) == 4 ? 1e-5 : 1e-11) : 0.02;
-        CHECK_NEAR(seen.back(), naive_kl(P, end, dims), tolerance);
+        CHECK_NEAR(seen.back(), plain_kl(P, end, dims), tolerance);
       }
     }
   });
