@@ -459,13 +459,7 @@ TEST(a_cancelled_call_leaves_nothing_half_done) {
     ThreadTeam team(1, [] { return true; });
     // Until it is due to ask.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    bool threw = false;
-    try {
-      forces(interrupted, team);
-    } catch (const Cancelled&) {
-      threw = true;
-    }
-    CHECK(threw);
+    CHECK(check::throws<Cancelled>([&] { forces(interrupted, team); }));
   }
   FftRepulsion<float, 2> fresh(0.4);
   ThreadTeam team(1);

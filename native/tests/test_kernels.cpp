@@ -66,13 +66,7 @@ TEST(levels_can_be_chosen_by_name) {
     CHECK_EQUAL(level, kernels().level);
   }
   use_level(before);
-  bool refused = false;
-  try {
-    use_level("abacus");
-  } catch (const std::invalid_argument&) {
-    refused = true;
-  }
-  CHECK(refused);
+  CHECK(check::throws<std::invalid_argument>([&] { use_level("abacus"); }));
   CHECK_EQUAL(before, kernels().level);
 }
 

@@ -87,11 +87,6 @@ std::vector<Real> start_positions(Size count, int dims, double scale) {
   return points;
 }
 
-template <typename Real>
-std::vector<Real> positions(Optimizer<Real>& optimizer) {
-  return optimizer.points();
-}
-
 Phase make_phase(Size iterations, double exaggeration = 1) {
   Phase phase;
   phase.iterations = iterations;
@@ -108,7 +103,7 @@ std::vector<Real> fit(const Csr<Real>& P, int dims, Method method, Size iteratio
   CHECK(optimizer->run(make_phase(iterations / 2, 12), team, {}));
   CHECK(optimizer->run(make_phase(iterations - iterations / 2), team, {}));
   CHECK_EQUAL(optimizer->iterations(), iterations);
-  return positions(*optimizer);
+  return optimizer->points();
 }
 
 } // namespace
@@ -215,7 +210,7 @@ TEST(a_narrow_layout_is_widened) {
           const auto widened = make_optimizer(P.view(), points.data(), dims, options);
           widened->evaluate(team); // what it keeps is of other places
           widened->widen(2.5, team);
-          const std::vector<Real> now = positions(*widened);
+          const std::vector<Real> now = widened->points();
           CHECK_NEAR(spread(now), 2.5, 1e-5);
           const double factor = 2.5 / spread(points);
           for (std::size_t c = 0; c < points.size(); ++c) {
@@ -226,19 +221,19 @@ TEST(a_narrow_layout_is_widened) {
           for (Optimizer<Real>* optimizer : {widened.get(), started.get()}) {
             optimizer->run(make_phase(3), team, {});
           }
-          const std::vector<Real> a = positions(*widened);
-          const std::vector<Real> b = positions(*started);
+          const std::vector<Real> a = widened->points();
+          const std::vector<Real> b = started->points();
           for (std::size_t c = 0; c < a.size(); ++c) {
             CHECK_NEAR(static_cast<double>(a[c]), static_cast<double>(b[c]), 1e-2);
           }
           // What is wider stays, and so does what has points held.
           widened->widen(1e-3, team);
-          CHECK(same_bytes(positions(*widened), a));
+          CHECK(same_bytes(widened->points(), a));
           std::vector<std::uint8_t> held(at(kCount), 0);
           held[7] = 1;
           widened->hold(held);
           widened->widen(1e3, team);
-          CHECK(same_bytes(positions(*widened), a));
+          CHECK(same_bytes(widened->points(), a));
         }
       }
     }
@@ -389,7 +384,7 @@ TEST(a_ramp_goes_on_where_it_was_interrupted) {
     parts->run(phase, team, [](const Report&) { return true; });
     CHECK_EQUAL(parts->iterations(), end);
   }
-  CHECK(same_bytes(positions(*parts), positions(*whole)));
+  CHECK(same_bytes(parts->points(), whole->points()));
 }
 
 TEST(the_work_of_the_steps_is_the_change_of_the_objective) {
@@ -524,29 +519,23 @@ TEST(a_cancelled_run_keeps_the_last_finished_iteration) {
       const check::Scope scope(name_of(method));
       const std::vector<Real> initial = start_positions<Real>(1000, 2, 1e-2);
       const auto cancelled = make_optimizer(P.view(), initial.data(), 2, {method, 0.5});
-      bool threw = false;
       {
         int asked = 0;
         ThreadTeam team(3, [&] { return ++asked == 2; });
-        try {
-          cancelled->run(make_phase(1'000'000), team, {});
-        } catch (const Cancelled&) {
-          threw = true;
-        }
+        CHECK(check::throws<Cancelled>([&] { cancelled->run(make_phase(1'000'000), team, {}); }));
       }
-      CHECK(threw);
       CHECK(cancelled->iterations() > 0 && cancelled->iterations() < 1'000'000);
       CHECK(all_finite(std::span<const Real>(cancelled->points())));
 
       const auto whole = make_optimizer(P.view(), initial.data(), 2, {method, 0.5});
       ThreadTeam team(2);
       whole->run(make_phase(cancelled->iterations()), team, {});
-      CHECK(same_bytes(positions(*whole), positions(*cancelled)));
+      CHECK(same_bytes(whole->points(), cancelled->points()));
 
       // And it can go on from there.
       whole->run(make_phase(5), team, {});
       cancelled->run(make_phase(5), team, {});
-      CHECK(same_bytes(positions(*whole), positions(*cancelled)));
+      CHECK(same_bytes(whole->points(), cancelled->points()));
     }
   });
 }
@@ -608,13 +597,9 @@ TEST(an_exception_of_the_observer_reaches_the_caller) {
   ThreadTeam team(2);
   Phase phase = make_phase(100);
   phase.report_every = std::vector<Size>{10};
-  bool threw = false;
-  try {
+  CHECK(check::throws<std::runtime_error>([&] {
     optimizer->run(phase, team, [](const Report&) -> bool { throw std::runtime_error("no more"); });
-  } catch (const std::runtime_error&) {
-    threw = true;
-  }
-  CHECK(threw);
+  }));
   CHECK_EQUAL(optimizer->iterations(), 10);
 }
 
@@ -649,17 +634,17 @@ TEST(reset_momentum_forgets_momentum_and_gains) {
         const auto restless = make_optimizer(P.view(), initial.data(), dims, {method, 0.5});
         rested->run(make_phase(10), team, {});
         restless->run(make_phase(10), team, {});
-        const std::vector<Real> halfway = positions(*rested);
+        const std::vector<Real> halfway = rested->points();
         rested->reset_momentum();
-        CHECK(same_bytes(positions(*rested), halfway));
+        CHECK(same_bytes(rested->points(), halfway));
         const auto fresh = make_optimizer(P.view(), halfway.data(), dims, {method, 0.5});
         for (Optimizer<Real>* optimizer : {rested.get(), restless.get(), fresh.get()}) {
           optimizer->run(make_phase(10), team, {});
         }
         // The fresh one numbers its points differently, so sums round differently.
         const auto distance = [&](const auto& other) {
-          const std::vector<Real> a = positions(*rested);
-          const std::vector<Real> b = positions(*other);
+          const std::vector<Real> a = rested->points();
+          const std::vector<Real> b = other->points();
           double most = 0;
           for (std::size_t c = 0; c < a.size(); ++c) {
             most = std::max(most, std::abs(static_cast<double>(a[c]) - static_cast<double>(b[c])));
@@ -700,11 +685,11 @@ TEST(a_restored_state_goes_on_to_the_same_bits) {
           with_kept += stepped->state().kept.empty() ? 0 : 1;
           for (Optimizer<Real>* optimizer : {stepped.get(), restored.get(), other.get()}) {
             optimizer->run(make_phase(1), team, {});
-            CHECK(same_bytes(positions(*optimizer), positions(*stepped)));
+            CHECK(same_bytes(optimizer->points(), stepped->points()));
           }
           CHECK(same_bytes(restored->state().kept, stepped->state().kept));
         }
-        CHECK(same_bytes(positions(*stepped), positions(*whole)));
+        CHECK(same_bytes(stepped->points(), whole->points()));
         CHECK(with_kept > 0 || method != Method::barnes_hut);
       }
     }
@@ -725,14 +710,12 @@ TEST(a_state_that_is_none_is_refused) {
     const auto is_refused = [&](auto&& damage) {
       OptimizerState<Real> state = good;
       damage(state);
-      try {
-        optimizer->restore(state);
-      } catch (const std::invalid_argument&) {
-        CHECK(same_bytes(optimizer->state().points, good.points));
-        CHECK_EQUAL(optimizer->iterations(), Size{3});
-        return true;
+      if (!check::throws<std::invalid_argument>([&] { optimizer->restore(state); })) {
+        return false;
       }
-      return false;
+      CHECK(same_bytes(optimizer->state().points, good.points));
+      CHECK_EQUAL(optimizer->iterations(), Size{3});
+      return true;
     };
     constexpr Real kNaN = std::numeric_limits<Real>::quiet_NaN();
     CHECK(!is_refused([](auto&) {}));
@@ -771,13 +754,7 @@ TEST(a_layout_that_is_no_longer_finite_is_not_gone_on_with) {
     phase.exaggeration = 1e15;
     phase.learning_rate = 1e15;
     phase.rule = StepRule::delta_bar_delta;
-    bool ended = false;
-    try {
-      optimizer->run(phase, team, {});
-    } catch (const std::domain_error&) {
-      ended = true;
-    }
-    CHECK(ended);
+    CHECK(check::throws<std::domain_error>([&] { optimizer->run(phase, team, {}); }));
   }
 }
 
@@ -824,12 +801,8 @@ TEST(dims_that_a_method_has_not_are_refused) {
   const Csr<double> P = make_joint<double>(20, 3);
   const std::vector<double> initial(80, 0.0);
   const auto is_refused = [&](int dims, Method method) {
-    try {
-      make_optimizer(P.view(), initial.data(), dims, {method});
-    } catch (const std::invalid_argument&) {
-      return true;
-    }
-    return false;
+    return check::throws<std::invalid_argument>(
+        [&] { make_optimizer(P.view(), initial.data(), dims, {method}); });
   };
   CHECK(is_refused(0, Method::automatic));
   CHECK(is_refused(4, Method::barnes_hut));
