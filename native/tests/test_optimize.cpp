@@ -87,6 +87,16 @@ std::vector<Real> start_positions(Size count, int dims, double scale) {
   return points;
 }
 
+template <typename Real>
+std::vector<double> mean_of(const std::vector<Real>& points, int dims) {
+  std::vector<double> mean(at(dims), 0.0);
+  for (std::size_t c = 0; c < points.size(); ++c) {
+    mean[c % at(dims)] +=
+        static_cast<double>(points[c]) * dims / static_cast<double>(points.size());
+  }
+  return mean;
+}
+
 Phase make_phase(Size iterations, double exaggeration = 1) {
   Phase phase;
   phase.iterations = iterations;
@@ -161,10 +171,7 @@ TEST(disorder_is_the_work_of_the_attraction) {
       for (const int threads : {1, 3}) {
         ThreadTeam team(threads);
         const double found = optimizer->disorder(team);
-        std::vector<double> mean(at(dims), 0);
-        for (std::size_t c = 0; c < points.size(); ++c) {
-          mean[c % at(dims)] += points[c] / kCount;
-        }
+        const std::vector<double> mean = mean_of(points, dims);
         const std::vector<double> attractive = optimizer->attractive();
         double work = 0;
         double spread = 0;
@@ -195,10 +202,7 @@ TEST(a_narrow_layout_is_widened) {
         const RepulsionOptions options = {Method::automatic, 0.5, 0.02, output_kernel};
         // In units of the output kernel.
         const auto spread = [&](const std::vector<Real>& of) {
-          std::vector<double> mean(at(dims), 0);
-          for (std::size_t c = 0; c < of.size(); ++c) {
-            mean[c % at(dims)] += static_cast<double>(of[c]) / kCount;
-          }
+          const std::vector<double> mean = mean_of(of, dims);
           double sum = 0;
           for (std::size_t c = 0; c < of.size(); ++c) {
             sum += std::pow(static_cast<double>(of[c]) - mean[c % at(dims)], 2) / kCount;
@@ -312,10 +316,7 @@ TEST(a_run_follows_the_rule) {
         updates[c] = momentum * updates[c] - rate * scaled;
       }
       norm = std::sqrt(squared_norm);
-      std::vector<double> mean(at(dims), 0.0);
-      for (std::size_t c = 0; c < points.size(); ++c) {
-        mean[c % at(dims)] += points[c] / kCount;
-      }
+      const std::vector<double> mean = mean_of(points, dims);
       double next_work = 0;
       for (Size i = 0; i < kCount; ++i) {
         double length = 0;
@@ -790,11 +791,9 @@ TEST(the_mean_stays_at_the_origin) {
   const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
   ThreadTeam team(2);
   optimizer->run(make_phase(2), team, {});
-  double mean = 0;
-  for (const double value : optimizer->points()) {
-    mean += value / static_cast<double>(initial.size());
+  for (const double mean : mean_of(optimizer->points(), 2)) {
+    CHECK_NEAR(mean, 0, 1);
   }
-  CHECK_NEAR(mean, 0, 1);
 }
 
 TEST(dims_that_a_method_has_not_are_refused) {

@@ -41,6 +41,30 @@ RepulsionOptions options_for(Method method, double exponent, double angle = 0.5)
   return {method, angle, 0.02, {exponent, 1}};
 }
 
+// Forces of a method that approximates, and Z to a relative error, at any thread count.
+template <typename Real, int Dims>
+void check_against_all_pairs(Method method, std::initializer_list<double> exponents,
+                             double z_error) {
+  for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
+    for (const double exponent : exponents) {
+      const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 3000, Dims);
+      const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
+                               std::to_string(exponent));
+      const RepulsiveForces<Real> exact = by<Dims>(options_for(Method::exact, exponent), points);
+      const RepulsionOptions options = options_for(method, exponent);
+      for_levels([&] {
+        const RepulsiveForces<Real> found = by<Dims>(options, points);
+        CHECK_NEAR(relative_error(found, exact), 0, 0.02);
+        CHECK_NEAR(found.z, exact.z, z_error * exact.z);
+      });
+      const RepulsiveForces<Real> alone = by<Dims>(options, points, 1);
+      for (const int threads : kThreadCounts) {
+        CHECK(same_bytes(by<Dims>(options, points, threads).force, alone.force));
+      }
+    }
+  }
+}
+
 } // namespace
 
 TEST(similarity_is_accurate_over_its_range) {
@@ -122,24 +146,7 @@ TEST(distances_beyond_the_type_leave_finite_forces) {
 
 TEST(the_tree_is_as_close_as_at_exponent_1) {
   for_reals_and_dims([]<typename Real, int Dims>() {
-    for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
-      for (const double exponent : {0.5, 0.8, 2.0, 5.0, 10.0}) {
-        const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 3000, Dims);
-        const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
-                                 std::to_string(exponent));
-        const RepulsiveForces<Real> exact = by<Dims>(options_for(Method::exact, exponent), points);
-        const RepulsionOptions options = options_for(Method::barnes_hut, exponent);
-        for_levels([&] {
-          const RepulsiveForces<Real> found = by<Dims>(options, points);
-          CHECK_NEAR(relative_error(found, exact), 0, 0.02);
-          CHECK_NEAR(found.z, exact.z, 0.01 * exact.z);
-        });
-        const RepulsiveForces<Real> alone = by<Dims>(options, points, 1);
-        for (const int threads : kThreadCounts) {
-          CHECK(same_bytes(by<Dims>(options, points, threads).force, alone.force));
-        }
-      }
-    }
+    check_against_all_pairs<Real, Dims>(Method::barnes_hut, {0.5, 0.8, 2.0, 5.0, 10.0}, 0.01);
   });
 }
 
@@ -165,29 +172,10 @@ TEST(the_tree_converges_with_the_third_power_of_the_angle) {
 }
 
 TEST(the_grid_meets_its_error) {
-  const auto run = []<typename Real, int Dims>() {
-    for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
-      for (const double exponent : {1e-3, 0.5, 0.8, 2.0, 5.0, 10.0, 200.0, 1e3}) {
-        const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 3000, Dims);
-        const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
-                                 std::to_string(exponent));
-        const RepulsiveForces<Real> exact = by<Dims>(options_for(Method::exact, exponent), points);
-        const RepulsionOptions options = options_for(Method::fft, exponent);
-        for_levels([&] {
-          const RepulsiveForces<Real> found = by<Dims>(options, points);
-          CHECK_NEAR(relative_error(found, exact), 0, 0.02);
-          CHECK_NEAR(found.z, exact.z, 0.002 * exact.z);
-        });
-        const RepulsiveForces<Real> alone = by<Dims>(options, points, 1);
-        for (const int threads : kThreadCounts) {
-          CHECK(same_bytes(by<Dims>(options, points, threads).force, alone.force));
-        }
-      }
-    }
-  };
-  for_reals([&]<typename Real>() {
-    run.template operator()<Real, 1>();
-    run.template operator()<Real, 2>();
+  for_reals([]<typename Real>() {
+    const auto exponents = {1e-3, 0.5, 0.8, 2.0, 5.0, 10.0, 200.0, 1e3};
+    check_against_all_pairs<Real, 1>(Method::fft, exponents, 0.002);
+    check_against_all_pairs<Real, 2>(Method::fft, exponents, 0.002);
   });
 }
 
