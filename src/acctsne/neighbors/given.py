@@ -14,7 +14,7 @@ from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.rows import computed_dtype
 from acctsne.runtime.tables import turned_into_numbers
 
-# Distances that are sorted or squared at a time.
+# Distances that are sorted, squared or converted at a time.
 BLOCK_ELEMENTS = 2**22
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
+from acctsne.neighbors.given import blocks_of_rows
 from acctsne.neighbors.records import NearestNeighborsResult, Neighbors, in_precision_of_data
 from acctsne.runtime.rows import BLOCK_ROWS, computed_dtype
 
@@ -22,9 +23,6 @@ NATIVE_METRICS = {
     "cosine": "cosine",
     "correlation": "correlation",
 }
-# Distances that are converted at once: Ctrl-C is looked for in between.
-BLOCK_NUMBERS = 2**22
-
 # Metrics whose distance is half the squared Euclidean one of rows with length 1, and whether the
 # rows are centred first.
 CENTRES_ROWS = {"cosine": False, "correlation": True}
@@ -140,9 +138,7 @@ def _distances(found: Neighbors, form: EuclideanForm) -> npt.NDArray[Any]:
     dtype = computed_dtype(form.data)
     squared = found.squared_distances
     distances = squared if squared.dtype == dtype else np.empty(squared.shape, dtype)
-    height = max(1, BLOCK_NUMBERS // max(1, squared.shape[1]))
-    for begin in range(0, len(squared), height):
-        rows = slice(begin, begin + height)
+    for rows in blocks_of_rows(*squared.shape):
         distances[rows] = _distances_of_rows(squared[rows], found.scale, form.metric, dtype)
     return distances
 
