@@ -8,7 +8,7 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -64,6 +64,20 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
     return value
+
+
+def some_of(names: Collection[str]) -> Callable[[str], list[str]]:
+    """Make the type of an argument that names some of these, separated by commas."""
+
+    def parse(text: str) -> list[str]:
+        found = list(dict.fromkeys(text.split(",")))
+        unknown = [name for name in found if name not in names]
+        if unknown:
+            known = ", ".join(names)
+            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {known}")
+        return found
+
+    return parse
 
 
 def load_or_exit(args: argparse.Namespace) -> Dataset:

@@ -27,6 +27,7 @@ from common import (
     positive,
     pyplot,
     run_isolated,
+    some_of,
     table,
     usable_cores,
     write_results,
@@ -87,7 +88,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = make_parser(__doc__.partition("\n")[0], "digits")
     parser.add_argument(
         "--contestants",
-        type=contestant_names,
+        type=some_of(CONTESTANTS),
         default="acctsne,sklearn,sklearnex,opentsne",
         help=f"comma-separated, of {', '.join(CONTESTANTS)}; the first is what others are "
         "compared to, unless acctsne is among them",
@@ -124,16 +125,6 @@ def parse_arguments() -> argparse.Namespace:
     if len(args.cores) < args.threads:
         parser.error(f"{args.threads} threads need as many cores, not {len(args.cores)}")
     return args
-
-
-def contestant_names(text: str) -> list[str]:
-    names = list(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in CONTESTANTS]
-    if unknown:
-        raise argparse.ArgumentTypeError(
-            f"no contestant {', '.join(unknown)}; known are {', '.join(CONTESTANTS)}"
-        )
-    return names
 
 
 def run_rounds(args: argparse.Namespace, dataset: Dataset, folder: Path) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from common import (
     output_folder,
     pca_layout,
     pyplot,
+    some_of,
     table,
     write_results,
 )
@@ -38,7 +39,10 @@ Curve = dict[str, Any]
 def main() -> int:
     parser = make_parser(__doc__ or "", "mnist")
     parser.add_argument(
-        "--contestants", default="sklearnex,opentsne,sklearn", help="comma-separated, besides ours"
+        "--contestants",
+        type=some_of(CONTESTANTS),
+        default="sklearnex,opentsne,sklearn",
+        help="comma-separated, besides ours",
     )
     args = parser.parse_args()
     dataset = load_or_exit(args)
@@ -48,7 +52,7 @@ def main() -> int:
     task = Task(dataset.X, start, args.threads, args.seed, 1000, args.perplexity)
     with Disturbance() as others:
         curves = [ours(P, task)]
-        for name in tqdm(args.contestants.split(","), unit="contestant"):
+        for name in tqdm(args.contestants, unit="contestant"):
             curves.append(theirs(name, P, task))
     rows = [
         [curve["title"], str(n), f"{seconds:.2f}", number(kl, ".4f")]

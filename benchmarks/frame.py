@@ -14,8 +14,8 @@ from statistics import median
 
 import numpy as np
 
+from acctsne._core import principal_components
 from acctsne.neighbors.frame import find_frame
-from acctsne.neighbors.principal_components import principal_components
 from acctsne.runtime.threads import available_cores, limited_libraries
 from datasets import load
 
@@ -49,7 +49,7 @@ def main() -> None:
                 principal_components(projection.coordinates, 2, options.threads, frame.axes)
             axes = np.eye(X.shape[1], dtype=np.float32) if frame.axes is None else frame.axes
             with limited_libraries(options.threads), clock(rounds[-1]):
-                (X - frame.center.astype(np.float32)) @ axes
+                (X - frame.centre.astype(np.float32)) @ axes
         frame_ms, projection_ms, components_ms, blas_ms = (
             median(column) for column in zip(*rounds, strict=True)
         )

@@ -24,6 +24,7 @@ from common import (
     number,
     output_folder,
     positive,
+    some_of,
     table,
     write_results,
 )
@@ -73,20 +74,18 @@ def main() -> int:
     parser.add_argument("--repeats", type=positive, default=3, help="rounds")
     parser.add_argument("--recall", type=float, default=0.99, help="target of approximate ones")
     parser.add_argument(
-        "--contestants", default=DEFAULT, help="comma-separated, of " + ", ".join(SEARCHES)
+        "--contestants",
+        type=some_of(SEARCHES),
+        default=DEFAULT,
+        help="comma-separated, of " + ", ".join(SEARCHES),
     )
     args = parser.parse_args()
     dataset = load_or_exit(args)
     folder = output_folder(args, "neighbors", dataset)
-    names = args.contestants.split(",")
-    unknown = set(names) - set(SEARCHES)
-    if unknown:
-        sys.exit(f"error: unknown contestants {', '.join(sorted(unknown))}")
-
     job = dataset.X, args.neighbors, args.threads, args.seed
     referee = Referee(job)
     efforts: dict[str, int | None] = {}
-    for name in names:
+    for name in args.contestants:
         try:
             SEARCHES[name].load()
         except ImportError:

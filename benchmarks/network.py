@@ -11,9 +11,6 @@ iproute2.
 """
 
 import argparse
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +19,8 @@ import numpy as np
 from acctsne.distributed import TSNE
 from acctsne.distributed.plan import Job, descent, relabelling
 from common import table
-from datasets import NAMES_HELP, DatasetError, load
-from processes import FLAGS
+from datasets import NAMES_HELP
+from processes import data_file, mpiexec, tell, told
 
 PROCESSES = 2
 # Over TCP, through the loopback device, which Open MPI leaves alone otherwise.
@@ -46,20 +43,16 @@ def measure(path: Path, iterations: int) -> None:
         "sent": tsne.timings_["optimize_bytes_sent"],
         "shape": list(tsne.gather().shape),
     }
-    # In one piece, lest lines of several processes be mixed.
-    sys.stdout.write(json.dumps(figures) + "\n")
+    tell(figures)
 
 
 def run(path: Path, iterations: int, mbit: int) -> list[dict[str, Any]]:
     """Run both processes behind a device of such a rate; return the figures of each."""
-    mpiexec = str(Path(sys.executable).parent / "mpiexec")
-    fit = [mpiexec, *FLAGS, *OVER_TCP, "-n", str(PROCESSES), sys.executable, __file__]
-    fit += ["--folder", ".", "--measure", str(path), "--iterations", str(iterations)]
+    program = [__file__, "--folder", ".", "--measure", str(path), "--iterations", str(iterations)]
     limit = f"tc qdisc add dev lo root tbf rate {mbit}mbit burst 512kb latency 200ms && "
     prepare = "ip link set lo up && " + (limit if mbit else "")
-    command = ["unshare", "--net", "sh", "-c", prepare + 'exec "$@"', "sh", *fit]
-    ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    fit = mpiexec(PROCESSES, *program, flags=OVER_TCP)
+    return told(["unshare", "--net", "sh", "-c", prepare + 'exec "$@"', "sh", *fit])
 
 
 def main() -> None:
@@ -74,15 +67,8 @@ def main() -> None:
     if options.measure:
         measure(options.measure, options.iterations)
         return
-    try:
-        data = load(options.dataset)
-    except DatasetError as error:
-        sys.exit(str(error))
-    points, features = data.X.shape
-    path = options.folder / f"{data.slug}.npy"
-    if not path.exists():
-        np.save(path, data.X)
-    del data
+    path = data_file(options.dataset, options.folder)
+    points, features = np.load(path, mmap_mode="r").shape
     rates = list(map(int, options.mbit.split(",")))
     figures = {mbit: run(path, options.iterations, mbit) for mbit in rates}
     alone = max(process["seconds"] for process in figures[rates[0]])

@@ -9,12 +9,12 @@ on where it was. `--plan` says what is missing and how long it will take, `--ren
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from common import HERE
+from common import HERE, some_of
 from contestants import CONTESTANTS
 from evaluation import estimate, page
 from evaluation.contest import alternating
@@ -122,18 +122,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--render", action="store_true", help="only write the pages")
     return parser.parse_args(arguments)
-
-
-def some_of(names: Collection[str]) -> Callable[[str], list[str]]:
-    def parse(text: str) -> list[str]:
-        found = list(dict.fromkeys(text.split(",")))
-        unknown = [name for name in found if name not in names]
-        if unknown:
-            known = ", ".join(names)
-            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {known}")
-        return found
-
-    return parse
 
 
 def limited(plan: Plan, args: argparse.Namespace) -> Plan:

@@ -12,7 +12,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
@@ -83,28 +83,45 @@ def measure(path: Path, options: argparse.Namespace) -> None:
         "seconds": tsne.timings_["total"],
         **sent,
     }
-    # In one piece, lest lines of several processes be mixed.
+    tell(figures)
+
+
+def tell(figures: dict[str, Any]) -> None:
+    """Print figures of a process, in one piece, lest lines of several be mixed."""
     sys.stdout.write(json.dumps(figures) + "\n")
 
 
 def run(path: Path, processes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Run so many processes; return the figures of each."""
-    mpiexec = str(Path(sys.executable).parent / "mpiexec")
-    command = [mpiexec, *FLAGS, "-n", str(processes), sys.executable, __file__, "--folder", "."]
-    threads = max(1, options.threads // processes)
-    command += [
-        "--measure",
-        str(path),
-        "--iterations",
-        str(options.iterations),
-        "--threads",
-        str(threads),
-        "--neighbors",
-        options.neighbors,
-        *(["--verbose"] if options.verbose else []),
-    ]
+    program = [__file__, "--folder", ".", "--measure", str(path)]
+    program += ["--iterations", str(options.iterations), "--neighbors", options.neighbors]
+    program += ["--threads", str(max(1, options.threads // processes))]
+    program += ["--verbose"] if options.verbose else []
+    return told(mpiexec(processes, *program))
+
+
+def mpiexec(processes: int, *program: str, flags: Sequence[str] = ()) -> list[str]:
+    """Make the command that runs a Python program by so many processes."""
+    launcher = str(Path(sys.executable).parent / "mpiexec")
+    return [launcher, *FLAGS, *flags, "-n", str(processes), sys.executable, *program]
+
+
+def told(command: Sequence[str]) -> list[dict[str, Any]]:
+    """Run a command; return the figures that its processes tell."""
     ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+
+
+def data_file(dataset: str, folder: Path) -> Path:
+    """Write a data set to a file, unless it is there; without the data, say so and exit."""
+    try:
+        data = load(dataset)
+    except DatasetError as error:
+        sys.exit(str(error))
+    path = folder / f"{data.slug}.npy"
+    if not path.exists():
+        np.save(path, data.X)
+    return path
 
 
 def sent_in_iteration(process: dict[str, Any]) -> float:
@@ -128,14 +145,7 @@ def main() -> None:
     if options.measure:
         measure(options.measure, options)
         return
-    try:
-        data = load(options.dataset)
-    except DatasetError as error:
-        sys.exit(str(error))
-    path = options.folder / f"{data.slug}.npy"
-    if not path.exists():
-        np.save(path, data.X)
-    del data  # lest it take the memory that is measured
+    path = data_file(options.dataset, options.folder)
     figures = {count: run(path, count, options) for count in map(int, options.processes.split(","))}
     stages = next(iter(figures.values()))[0]["peaks"]
     one = None

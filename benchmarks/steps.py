@@ -34,6 +34,7 @@ from common import (
     output_folder,
     pca_layout,
     positive,
+    some_of,
     table,
     write_results,
 )
@@ -185,24 +186,12 @@ def parse_arguments() -> argparse.Namespace:
         "--layout-iterations", type=positive, default=1000, help="iterations of a layout made first"
     )
     parser.add_argument(
-        "--methods", type=one_or_more_of(METHODS), default="barnes_hut,fft", help=", ".join(METHODS)
+        "--methods", type=some_of(METHODS), default="barnes_hut,fft", help=", ".join(METHODS)
     )
     parser.add_argument(
-        "--dtypes", type=one_or_more_of(DTYPES), default="float32,float64", help=", ".join(DTYPES)
+        "--dtypes", type=some_of(DTYPES), default="float32,float64", help=", ".join(DTYPES)
     )
     return parser.parse_args()
-
-
-def one_or_more_of(names: Sequence[str]) -> Any:
-    """Return a parser of comma-separated names."""
-
-    def parse(text: str) -> list[str]:
-        chosen = list(dict.fromkeys(text.split(",")))
-        if not set(chosen) <= set(names):
-            raise argparse.ArgumentTypeError(f"{text!r} is not one or more of {', '.join(names)}")
-        return chosen
-
-    return parse
 
 
 def read_layout(path: Path, points: int) -> npt.NDArray[Any]:

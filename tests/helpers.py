@@ -5,6 +5,7 @@ import pty
 import subprocess
 import sys
 import termios
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,16 +45,21 @@ def plain_kl(P: Array, Y: Array, dof: Any = 1.0) -> float:
     return float((P[some] * np.log(P[some] * q.sum() / q[some])).sum())
 
 
-def finite_differences(P: Array, Y: Array, dof: Any = 1.0) -> Array:
-    """Derivatives of the KL divergence by every coordinate."""
+def derivatives(function: Callable[[Array], float], Y: Array) -> Array:
+    """Finite differences of a function of a map, by every coordinate."""
     h = 1e-5  # truncation h^2 and rounding eps / h are both far below the 1e-6 asked for
     gradient = np.empty_like(Y)
     for at in np.ndindex(Y.shape):
         forward, backward = Y.copy(), Y.copy()
         forward[at] += h
         backward[at] -= h
-        gradient[at] = (plain_kl(P, forward, dof) - plain_kl(P, backward, dof)) / (2 * h)
+        gradient[at] = (function(forward) - function(backward)) / (2 * h)
     return gradient
+
+
+def plain_gradient(P: Array, Y: Array, dof: Any = 1.0) -> Array:
+    """Derivatives of the KL divergence."""
+    return derivatives(lambda moved: plain_kl(P, moved, dof), Y)
 
 
 def row_perplexities(conditional: Array) -> Array:
@@ -82,12 +88,6 @@ def neighbors_by(tsne: TSNE, X: Any) -> Neighbors:
     problem = tsne._problem(X)
     assert isinstance(problem.given, Samples)
     return BY_ONE_PROCESS.neighbors(problem, problem.given)
-
-
-def found_arrays(tsne: TSNE, X: Any) -> tuple[Array, Array]:
-    """Indices and squared distances of those neighbours."""
-    found = neighbors_by(tsne, X)
-    return found.indices, found.squared_distances
 
 
 def affinities_by(tsne: TSNE, X: Any) -> Array:

@@ -30,13 +30,13 @@ from sklearn.base import clone
 
 import acctsne
 from acctsne import io
-from acctsne._core import use_simd_level
+from acctsne._core import BLOCK_ROWS, use_simd_level
 from acctsne.affinities.similarity import Similarity
 from acctsne.cli import main, together
 from acctsne.distributed import TSNE, checkpoint, processes, transform
 from acctsne.distributed.estimator import fit_with_checkpoint
 from acctsne.distributed.neighbors import find_neighbors
-from acctsne.distributed.processes import BLOCK_ROWS, Processes
+from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import share_rows
 from acctsne.neighbors import nearest
 from acctsne.neighbors.records import Neighbors, SearchSettings

@@ -13,7 +13,7 @@ from acctsne.embedding.ties import ties_of_ids, ties_of_relations
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.runtime.timer import StageTimer
 from acctsne.stages import affinities_and_layout
-from helpers import optimizer_at, plain_kl, relative_error
+from helpers import derivatives, optimizer_at, plain_kl, relative_error
 
 Array = npt.NDArray[Any]
 
@@ -52,18 +52,12 @@ def test_a_tether_is_the_derivative_of_its_energy(
     Y -= Y.mean(axis=0)
     targets = rng.normal(size=(40, dims))
     weights = np.where(rng.random(40) < 0.5, 10 * rng.random(40), 0.0)
-    h = 1e-5
 
     def energy(positions: Array) -> float:
         squares = np.square(positions - targets).sum(axis=1)
         return plain_kl(P.toarray(), positions, dof) + float(2 / 40 * (weights * squares).sum())
 
-    expected = np.empty_like(Y)
-    for at in np.ndindex(Y.shape):
-        forward, backward = Y.copy(), Y.copy()
-        forward[at] += h
-        backward[at] -= h
-        expected[at] = (energy(forward) - energy(backward)) / (2 * h)
+    expected = derivatives(energy, Y)
     optimizer = optimizer_at(P, Y.astype(dtype), "exact", dof=dof)
     optimizer.tether(targets.astype(dtype), weights.astype(dtype))
     optimizer.run(one_step(1.0, 1.0), None, None, 2)

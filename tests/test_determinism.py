@@ -18,7 +18,7 @@ from acctsne.affinities.affinities import Affinities, joint_probabilities
 from acctsne.affinities.similarity import Similarity
 from acctsne.neighbors.euclidean import exact_neighbors
 from acctsne.neighbors.records import SearchSettings
-from helpers import found_arrays, optimizer_at
+from helpers import neighbors_by, optimizer_at
 
 Array = npt.NDArray[Any]
 
@@ -67,11 +67,11 @@ def test_threads_do_not_change_a_bit_of_other_metrics(
     # These run through scikit-learn, whose own answer may depend on its n_jobs.
     X = np.random.default_rng(0).normal(size=(307, 7)).astype(data)
     tsne = TSNE(metric=metric, metric_params=params, method=method, perplexity=30)
-    found = set()
+    seen = set()
     for threads in (1, 2, 3, 2, 3):
-        indices, squared = found_arrays(tsne.set_params(n_jobs=threads), X)
-        found.add(indices.tobytes() + squared.tobytes())
-    assert len(found) == 1
+        found = neighbors_by(tsne.set_params(n_jobs=threads), X)
+        seen.add(found.indices.tobytes() + found.squared_distances.tobytes())
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -11,9 +11,9 @@ from sklearn.manifold import _t_sne as sklearn_tsne
 
 from acctsne import TSNE, quality
 from helpers import (
-    finite_differences,
     gradient_at,
     optimizer_at,
+    plain_gradient,
     plain_kl,
     plain_similarity,
     relative_error,
@@ -42,7 +42,7 @@ def test_gradient_is_the_derivative(
     Y = 3 * np.random.default_rng(dims).normal(size=(40, dims))
     optimizer = optimizer_at(P, Y, method, angle=0.0, dof=dof)
     attractive, repulsive, z = optimizer.forces(threads=2)
-    expected = finite_differences(P.toarray(), Y, dof)
+    expected = plain_gradient(P.toarray(), Y, dof)
     # A tree whose every cell is opened is exact; the grid has its own error, of the repulsion.
     allowed = 1e-6 * np.linalg.norm(expected)
     if method == "fft":

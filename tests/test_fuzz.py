@@ -7,15 +7,11 @@ from functools import partial
 
 import pytest
 
-from fuzz.cases import KINDS
+from fuzz.cases import KINDS, run_one
 from fuzz.files import whole_files
 from fuzz.harness import run_case
 
 SEEDS = range(12)
-
-
-def run(kind: str, seed: int) -> None:
-    KINDS[kind](seed)()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -23,7 +19,7 @@ def run(kind: str, seed: int) -> None:
 def test_cases(kind: str) -> None:
     whole_files()  # made once, not by the process of every case
     for seed in SEEDS:
-        outcome = run_case(partial(run, kind, seed))
+        outcome = run_case(partial(run_one, kind, seed))
         assert outcome.good, f"--kinds {kind} --seed {seed} --only: {outcome.what}"
 
 

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors, kneighbor
 from acctsne import TSNE, nearest_neighbors
 from acctsne.neighbors.given import squared
 from acctsne.neighbors.records import NearestNeighborsResult
-from helpers import affinities_by, found_arrays, neighbors_by
+from helpers import affinities_by, neighbors_by
 
 Array = npt.NDArray[Any]
 
@@ -121,9 +121,9 @@ def test_zero_distances_are_neighbors() -> None:
     # Duplicates are stored zeros in the graph; they are neighbours, not missing entries.
     X = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 2, axis=0)
     graph = kneighbors_graph(X, 17, mode="distance", include_self=True)
-    indices, squared = found_arrays(given(perplexity=5), graph)
-    np.testing.assert_array_equal(indices[:, 0], np.arange(60) ^ 1)
-    assert not squared[:, 0].any()
+    found = neighbors_by(given(perplexity=5), graph)
+    np.testing.assert_array_equal(found.indices[:, 0], np.arange(60) ^ 1)
+    assert not found.squared_distances[:, 0].any()
 
 
 def test_diagonals_of_a_line_of_points() -> None:

@@ -14,7 +14,7 @@ from acctsne import TSNE, Affinities, Embedding, _core
 from acctsne.affinities.forms import Conditional, Matrix
 from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.schedule import Phase, Ramp
-from helpers import optimizer_at
+from helpers import optimizer_at, start
 
 Array = npt.NDArray[Any]
 
@@ -41,10 +41,6 @@ def with_matrix(P: Affinities) -> Affinities:
     assert P.to_scipy().nnz == len(P.values)
     assert isinstance(P._P, Matrix)
     return P
-
-
-def start(P: Affinities, **parameters: Any) -> Embedding:
-    return Embedding(P, "random", random_state=0, **parameters)
 
 
 class TestLaziness:

@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from acctsne import TSNE, init, quality
 from acctsne.neighbors.euclidean import exact_neighbors, search
 from acctsne.neighbors.records import SearchSettings
-from helpers import affinities_by, found_arrays
+from helpers import affinities_by, neighbors_by
 
 Array = npt.NDArray[Any]
 
@@ -152,7 +152,8 @@ def test_other_metrics(
     tsne = TSNE(
         metric=metric, metric_params=params, method=method, perplexity=6, dtype=np.float64, n_jobs=2
     )
-    indices, squared = found_arrays(tsne, X)
+    found = neighbors_by(tsne, X)
+    indices, squared = found.indices, found.squared_distances
     distances = cdist(X, X, **reference)
     k = 19 if method == "barnes_hut" else 79
     assert indices.shape == (80, k)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from acctsne import Affinities
+from acctsne._core import BLOCK_ROWS
 from acctsne.affinities.affinities import form_of
 from acctsne.distributed import plan
 from acctsne.distributed.plan import Job
-from acctsne.distributed.processes import BLOCK_ROWS
 from acctsne.forces.repulsion import RepulsionOptions
 from acctsne.optimize.optimizer import Optimizer
 from acctsne.optimize.state import split_state
@@ -34,7 +34,6 @@ def constant(path: str, pattern: str) -> list[int]:
 @pytest.mark.parametrize(
     ("path", "pattern", "expected"),
     [
-        ("include/acctsne/communicator.hpp", r"kBlockRows = (\d+)", [BLOCK_ROWS]),
         ("include/acctsne/communicator.hpp", r"kSumRows = (\d+)", [plan.SUM_ROWS]),
         ("optimize/update.cpp", r"kPointsPerChunk = (\d+)", [plan.UPDATE_ROWS]),
         ("kernels/attractive.hpp", r"kEdgeBlockRows = (\d+)", [plan.EDGE_BLOCK_ROWS]),

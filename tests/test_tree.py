@@ -112,14 +112,14 @@ def check_boxes_contain_points(Y: Array, tree: dict[str, Any]) -> None:
         assert (points[inside] <= lower + side + allowed).all()
 
 
-def check_masses_and_centers(Y: Array, tree: dict[str, Any]) -> None:
+def check_masses_and_centres(Y: Array, tree: dict[str, Any]) -> None:
     points = Y[tree["order"]].astype(np.float64)
     sums = np.r_[np.zeros((1, Y.shape[1])), np.cumsum(points, axis=0)]
     begin, end = tree["begin"], tree["end"]
     expected = (sums[end] - sums[begin]) / (end - begin)[:, None]
     # The running sums above round as well, in double precision and over all points.
     allowed = resolution(Y, tree) + 1e-13 * np.abs(points).sum()
-    np.testing.assert_allclose(tree["center"], expected, rtol=0, atol=allowed)
+    np.testing.assert_allclose(tree["centre"], expected, rtol=0, atol=allowed)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -128,7 +128,7 @@ def test_tree_of_any_cloud(Y: Array, threads: int) -> None:
     tree = _core.build_tree(Y, threads)
     check_every_point_once(Y, tree)
     check_boxes_contain_points(Y, tree)
-    check_masses_and_centers(Y, tree)
+    check_masses_and_centres(Y, tree)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
@@ -136,9 +136,9 @@ def test_tree_of_any_cloud(Y: Array, threads: int) -> None:
 def test_smallest_trees(dims: int, dtype: npt.DTypeLike) -> None:
     one = _core.build_tree(np.full((1, dims), 7.0, dtype=dtype), 1)
     assert len(one["begin"]) == 1
-    np.testing.assert_array_equal(one["center"], np.full((1, dims), 7.0))
+    np.testing.assert_array_equal(one["centre"], np.full((1, dims), 7.0))
     two = _core.build_tree(np.array([[0.0] * dims, [2.0] * dims], dtype=dtype), 1)
-    np.testing.assert_allclose(two["center"][0], [1.0] * dims)
+    np.testing.assert_allclose(two["centre"][0], [1.0] * dims)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -147,7 +147,7 @@ def test_many_points_in_one_place_are_one_leaf(dtype: npt.DTypeLike) -> None:
     Y[0] = 1.0
     tree = _core.build_tree(Y, 2)
     assert len(tree["begin"]) == 3  # root, the pile, the point apart
-    np.testing.assert_allclose(tree["center"][0], 1 / 5000, rtol=1e-6)
+    np.testing.assert_allclose(tree["centre"][0], 1 / 5000, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
@@ -156,7 +156,7 @@ def test_large_cloud_does_not_depend_on_threads(dims: int) -> None:
     Y = np.random.default_rng(dims).normal(size=(40_001, dims)).astype(np.float32)
     alone = _core.build_tree(Y, 1)
     check_every_point_once(Y, alone)
-    check_masses_and_centers(Y, alone)
+    check_masses_and_centres(Y, alone)
     for threads in (2, 7):
         tree = _core.build_tree(Y, threads)
         for name, values in alone.items():

@@ -160,12 +160,12 @@ def draw_walk(ax: Axes, Y: Array) -> None:
     theta = 1.8 * 0.5  # at the default angle
     node, cells, near = 0, 0, 0
     while node < len(skip):
-        center = tree["center"][node]
-        outside = np.maximum(np.maximum(own.min(axis=0) - center, center - own.max(axis=0)), 0)
+        centre = tree["centre"][node]
+        outside = np.maximum(np.maximum(own.min(axis=0) - centre, centre - own.max(axis=0)), 0)
         around = begin[node] <= begin[group] and end[group] <= end[node]
         if not around and tree["side"][node] < theta * np.linalg.norm(outside):
             draw_cell(ax, tree, node, ec=BLUE, fc="#d1e5f0", lw=0.5)
-            ax.plot(*center, "+", ms=4, color=BLUE)
+            ax.plot(*centre, "+", ms=4, color=BLUE)
             cells += 1
             node = skip[node]
         elif node == group:

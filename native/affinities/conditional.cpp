@@ -2,7 +2,6 @@
 // rows are in it. By a radix sort: comparisons of random columns mispredict every other time.
 #include "affinities/conditional.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <utility>
@@ -56,11 +55,10 @@ void sort_by_column(PointId* indices, Real* values, Size rows, Size neighbors, S
   };
   std::vector<Scratch> scratch(at(team.size()));
   const auto column_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(points)));
-  team.for_chunks(chunk_count(rows, kRowsPerChunk), [&](Size chunk, int worker) {
+  parallel_for(team, rows, kRowsPerChunk, [&](Size begin, Size end, int worker) {
     auto& [row, other] = scratch[at(worker)];
     row.resize(at(neighbors));
-    const Size end = std::min((chunk + 1) * kRowsPerChunk, rows);
-    for (Size i = chunk * kRowsPerChunk; i < end; ++i) {
+    for (Size i = begin; i < end; ++i) {
       PointId* row_columns = indices + i * neighbors;
       Real* row_values = values + i * neighbors;
       for (std::size_t e = 0; e < row.size(); ++e) {

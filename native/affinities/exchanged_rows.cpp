@@ -57,18 +57,15 @@ void ExchangedRows<Real>::for_rows(ThreadTeam& team, const typename JointRows<Re
       std::size_t& place = starts[at(edge.column - slice.begin) + 1];
       edges[place++] = {edge.row, edge.value};
     }
-    team.for_chunks(chunk_count(slice.end - slice.begin, kJointBlockRows),
-                    [&](Size block, int worker) {
-                      MergedRow<Real>& row = merged[at(worker)];
-                      const Size begin = slice.begin + block * kJointBlockRows;
-                      const Size end = std::min(begin + kJointBlockRows, slice.end);
-                      for (Size i = begin; i < end; ++i) {
-                        const auto at = static_cast<std::size_t>(i - slice.begin);
-                        const std::span<const TransposedEdge<Real>> others(
-                            edges.data() + starts[at], edges.data() + starts[at + 1]);
-                        visit(row.merge(C_, i - own_.begin, i, others, scale_), worker);
-                      }
-                    });
+    parallel_for(team, slice, kJointBlockRows, [&](Size begin, Size end, int worker) {
+      MergedRow<Real>& row = merged[at(worker)];
+      for (Size i = begin; i < end; ++i) {
+        const std::size_t* start = starts.data() + (i - slice.begin);
+        const std::span<const TransposedEdge<Real>> others(edges.data() + start[0],
+                                                           edges.data() + start[1]);
+        visit(row.merge(C_, i - own_.begin, i, others, scale_), worker);
+      }
+    });
   }
 }
 
@@ -177,14 +174,13 @@ double ExchangedRows<Real>::conditional_sum(ThreadTeam& team) {
     const Rows edges = edges_of(rank);
     my_head = rank == processes_.rank() ? heads : my_head;
     heads += head_end(edges) - edges.begin;
-    head_ends.push_back(heads * static_cast<Size>(sizeof(Real)));
-    partial_ends.push_back(chunk_count(edges.end, kSummedEdges) *
-                           static_cast<Size>(sizeof(double)));
+    head_ends.push_back(heads);
+    partial_ends.push_back(chunk_count(edges.end, kSummedEdges));
   }
   const Rows mine = edges_of(processes_.rank());
   std::vector<Real> head(at(heads));
   std::copy(C_.values, C_.values + (head_end(mine) - mine.begin), head.begin() + my_head);
-  processes_.gather(reinterpret_cast<std::byte*>(head.data()), head_ends);
+  gather_items(processes_, head.data(), head_ends);
 
   const Size all_edges = rows_ * C_.neighbors;
   std::vector<double> partials(at(chunk_count(all_edges, kSummedEdges)), 0.0);
@@ -200,7 +196,7 @@ double ExchangedRows<Real>::conditional_sum(ThreadTeam& team) {
     partials[at(first_chunk + c)] =
         std::accumulate(head.begin() + next_heads, head.begin() + next_heads + (end - here), sum);
   });
-  processes_.gather(reinterpret_cast<std::byte*>(partials.data()), partial_ends);
+  gather_items(processes_, partials.data(), partial_ends);
   return std::accumulate(partials.begin(), partials.end(), 0.0);
 }
 

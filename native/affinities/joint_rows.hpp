@@ -7,7 +7,6 @@
 #include "acctsne/parallel.hpp"
 #include "acctsne/types.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <span>
 
@@ -46,10 +45,7 @@ public:
   Size rows() const override { return P_.rows(); }
 
   void for_rows(ThreadTeam& team, const typename JointRows<Real>::Visit& visit) override {
-    const Size blocks = chunk_count(own_.end - own_.begin, kJointBlockRows);
-    team.for_chunks(blocks, [&](Size block, int worker) {
-      const Size begin = own_.begin + block * kJointBlockRows;
-      const Size end = std::min(begin + kJointBlockRows, own_.end);
+    parallel_for(team, own_, kJointBlockRows, [&](Size begin, Size end, int worker) {
       for (Size i = begin; i < end; ++i) {
         const auto first = static_cast<std::size_t>(P_.offsets[at(i)]);
         const auto last = static_cast<std::size_t>(P_.offsets[at(i + 1)]);

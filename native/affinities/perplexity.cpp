@@ -170,16 +170,14 @@ Size count_failures(const ConditionalRows<Real>& rows, ThreadTeam& team, Body&& 
   const Step step("BSP");
   std::vector<Scratch> scratch(at(team.size()), Scratch{Row(rows.neighbors), {}});
   std::vector<Size> failures(at(chunk_count(rows.rows, kRowsPerChunk)), Size{0});
-  team.for_chunks(static_cast<Size>(failures.size()), [&](Size chunk, int worker) {
-    const Size begin = chunk * kRowsPerChunk;
-    const Size end = std::min(begin + kRowsPerChunk, rows.rows);
+  parallel_for(team, rows.rows, kRowsPerChunk, [&](Size begin, Size end, int worker) {
     Size count = 0;
     Scratch& own = scratch[at(worker)];
     for (Size i = begin; i < end && !team.should_stop(worker); ++i) {
       own.row.load(rows.squared_distances + i * rows.neighbors);
       count += body(i, own) ? 0 : 1;
     }
-    failures[at(chunk)] = count;
+    failures[at(begin / kRowsPerChunk)] = count;
   });
   return std::accumulate(failures.begin(), failures.end(), Size{0});
 }
@@ -221,7 +219,7 @@ bool mix_row(const ConditionalRows<Real>& rows, std::span<const double> perplexi
     const RowResult result = search_row(row, std::log(perplexity));
     mixture.betas.push_back(result.beta);
     mixture.shares.push_back(
-        mixing == Mixing::kEqual ? 0.0 : log_density(row, result.beta, result.sums.total));
+        mixing == Mixing::equal ? 0.0 : log_density(row, result.beta, result.sums.total));
     all_reached = all_reached && result.reached;
   }
   normalize_shares(mixture.shares);

@@ -27,8 +27,8 @@ Size search_perplexity(const ConditionalRows<Real>& rows, double perplexity, dou
 
 // How the Gaussians of several perplexities become one distribution.
 enum class Mixing {
-  kEqual,  // the mean of the normalised distributions
-  kDensity // the sum of densities on a line, sqrt(beta) exp(-beta d^2), then normalised
+  equal,  // the mean of the normalised distributions
+  density // the sum of densities on a line, sqrt(beta) exp(-beta d^2), then normalised
 };
 
 // Finds a bandwidth for each perplexity and mixes them. Returns the number of rows that miss one

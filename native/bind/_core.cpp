@@ -38,6 +38,7 @@ NB_MODULE(_core, m) {
   bind_quality(m);
   bind_recording(m);
   m.def("build_info", &build_info);
+  m.attr("BLOCK_ROWS") = kBlockRows;
   m.def(
       "rows_of",
       [](int rank, int processes, Size rows) {

@@ -11,7 +11,7 @@ SparseData::SparseData(Input1<EdgeId> offsets, Input1<PointId> columns, Values v
       features_(features) {
   const std::size_t stored = std::visit([](const auto& array) { return array.shape(0); }, values_);
   require(features >= 1 && offsets_.shape(0) >= 2 && columns_.shape(0) == stored, "no data");
-  require(offsets_.shape(0) - 1 < std::numeric_limits<PointId>::max() / 2, "too many samples");
+  require(offsets_.shape(0) - 1 <= at(kMostPoints), "too many samples");
   const std::span<const EdgeId> starts(offsets_.data(), offsets_.shape(0));
   require(starts.front() == 0 && starts.back() == static_cast<EdgeId>(columns_.shape(0)) &&
               std::is_sorted(starts.begin(), starts.end()),

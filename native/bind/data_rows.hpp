@@ -46,7 +46,7 @@ inline RowLayout layout_of(const DataRows& X) {
 template <typename Data>
 PointSet<Data> rows_of_data(const DataRows& X) {
   require(X.shape(1) >= 1, "no data");
-  require(X.shape(0) < std::numeric_limits<PointId>::max() / 2, "too many samples");
+  require(X.shape(0) <= at(kMostPoints), "too many samples");
   return {X.data(), static_cast<Size>(X.shape(0)), static_cast<Size>(X.shape(1)), {}, layout_of(X)};
 }
 

@@ -155,7 +155,7 @@ void bind_frame(nb::module_& m) {
       "n_samples"_a, "n_axes"_a.none());
   m.def("frame_of_sample", &find_of_sample, "sample"_a.noconvert(), "n_samples"_a, "largest"_a,
         "n_neighbors"_a, "n_axes"_a.none(), "threads"_a);
-  m.def("project", &project, "X"_a.noconvert(), "scale"_a, "center"_a.noconvert(),
+  m.def("project", &project, "X"_a.noconvert(), "scale"_a, "centre"_a.noconvert(),
         "axes"_a.noconvert().none(), "threads"_a);
   m.def("principal_components", &components, "X"_a.noconvert(), "n_components"_a, "threads"_a,
         "axes"_a.noconvert().none() = nb::none(), "n_samples"_a.none() = nb::none(),

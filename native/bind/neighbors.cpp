@@ -59,7 +59,7 @@ Found run_search(const PointSet<Data>& points, Size queries, const SearchSetting
 template <typename Data>
 Size all_rows_of(const PointSet<Data>& points, Size k, Communicator& processes) {
   const Size all = sum(processes, points.rows);
-  require(all < std::numeric_limits<PointId>::max() / 2, "too many samples");
+  require(all <= kMostPoints, "too many samples");
   const Rows own = rows_of(processes, all);
   require(points.rows == own.end - own.begin, "the data is not that of own rows");
   require(k >= 1 && k < all, "n_neighbors must be in [1, n_samples - 1]");
@@ -111,11 +111,12 @@ Found of_queries(const DenseData& rows, const DenseData& queries, const SearchSe
       [&](const auto& request, ThreadTeam& team) { exact_neighbors(request, asked, team); });
 }
 
-SparseMetric sparse_metric(const std::string& name) {
-  require(name == "euclidean" || name == "cosine" || name == "correlation", "an unknown metric");
-  return name == "euclidean" ? SparseMetric::euclidean
-         : name == "cosine"  ? SparseMetric::cosine
-                             : SparseMetric::correlation;
+constexpr const char* kSparseMetricNames[] = {"euclidean", "cosine", "correlation"};
+
+SparseMetric sparse_metric_named(const std::string& name) {
+  const auto* found = std::find(std::begin(kSparseMetricNames), std::end(kSparseMetricNames), name);
+  require(found != std::end(kSparseMetricNames), "unknown metric");
+  return static_cast<SparseMetric>(found - std::begin(kSparseMetricNames));
 }
 
 template <typename Data, typename Search>
@@ -129,7 +130,7 @@ FoundOfSparse run_sparse(const SparseData& data, const std::string& metric, Size
   const SparseRequest<Data> request = {
       .points = data.rows<Data>(),
       .features = data.features(),
-      .metric = sparse_metric(metric),
+      .metric = sparse_metric_named(metric),
       .neighbors = settings.n_neighbors,
       .indices = indices.data(),
       .squared_distances = distances.data(),

@@ -1,5 +1,4 @@
-// What calls are told, as Python types: the kernel of the map, the repulsion, a phase of the
-// descent.
+// What calls are told, as Python types: the output kernel, the repulsion, a phase of the descent.
 #include "bind/native_call.hpp"
 #include "forces/repulsive.hpp"
 #include "optimize/phase.hpp"

@@ -13,15 +13,6 @@ namespace acctsne {
 namespace {
 
 template <typename Real>
-std::vector<Real> in_unit(Input2<Real> Y, const OutputKernel& output_kernel) {
-  std::vector<Real> points(Y.data(), Y.data() + Y.size());
-  for (Real& value : points) {
-    value /= static_cast<Real>(output_kernel.unit());
-  }
-  return points;
-}
-
-template <typename Real>
 void scale_forces(std::vector<Real>& force, const OutputKernel& output_kernel) {
   for (Real& value : force) {
     value *= static_cast<Real>(output_kernel.gradient_scale());
@@ -40,7 +31,7 @@ std::tuple<OutputReals, Output<double>> exact_repulsion(Input2<Real> Y, Input1<P
       std::all_of(listed.begin(), listed.end(), [count](PointId i) { return i >= 0 && i < count; }),
       "a row is out of range");
   require(dims >= 1, "an embedding has at least 1 dimension");
-  const std::vector<Real> points = in_unit(Y, output_kernel);
+  const std::vector<Real> points = in_unit(Y.data(), static_cast<Size>(Y.size()), output_kernel);
   std::vector<Real> force(listed.size() * dims);
   std::vector<double> z(listed.size());
   run_native(threads, [&](ThreadTeam& team) {
@@ -59,21 +50,20 @@ std::tuple<OutputReals, double> repulsion(Input2<Real> Y, const RepulsionOptions
   const auto count = static_cast<Size>(Y.shape(0));
   const std::size_t dims = Y.shape(1);
   require(count >= 1 && dims >= 1, "an embedding has at least a point and a dimension");
-  const std::vector<Real> points = in_unit(Y, options.output_kernel);
+  const std::vector<Real> points =
+      in_unit(Y.data(), static_cast<Size>(Y.size()), options.output_kernel);
   require(
       std::all_of(points.begin(), points.end(), [](Real value) { return std::isfinite(value); }),
       "a position is not finite");
   std::vector<Real> force(points.size());
-  RowSums z;
+  double z = 0;
   run_native(threads, [&](ThreadTeam& team) {
     const Bounds<Real> bounds(points.data(), count, static_cast<int>(dims));
-    StepSeconds seconds;
-    z.start(count, kSumRows);
-    ChosenRepulsion<Real>(static_cast<int>(dims), options)
-        .forces(bounds.map(), one_process, force.data(), z, seconds, team);
+    ChosenRepulsion<Real> chosen(static_cast<int>(dims), options);
+    z = chosen.forces(bounds.map(), force.data(), team);
   });
   scale_forces(force, options.output_kernel);
-  return {to_numpy(std::move(force), {Y.shape(0), dims}), z.total()};
+  return {to_numpy(std::move(force), {Y.shape(0), dims}), z};
 }
 
 double exact_kl_of(Input1<EdgeId> offsets, Input1<PointId> columns, Input1<double> values,

@@ -61,7 +61,7 @@ std::tuple<OutputReals, Output<double>, Size>
 mixed_perplexities(Input2<Real> squared_distances, const std::vector<double>& perplexities,
                    bool by_density, int threads) {
   require(!perplexities.empty(), "at least one perplexity is needed");
-  const Mixing mixing = by_density ? Mixing::kDensity : Mixing::kEqual;
+  const Mixing mixing = by_density ? Mixing::density : Mixing::equal;
   Size missed = 0;
   ConditionalArrays<Real> found(squared_distances, threads, [&](const auto& rows, auto& team) {
     missed = mix_perplexities<Real>(rows, perplexities, mixing, team);
@@ -171,7 +171,7 @@ Dict<nb::any> tree_arrays(Input2<Real> Y, int threads) {
   Dict<nb::any> result;
   result["order"] = to_numpy(std::move(arrays.order), {Y.shape(0)});
   result["codes"] = to_numpy(std::move(arrays.codes), {Y.shape(0)});
-  result["center"] = to_numpy(std::move(arrays.centres), {n, dims});
+  result["centre"] = to_numpy(std::move(arrays.centres), {n, dims});
   result["side"] = to_numpy(std::move(arrays.sides), {n});
   result["begin"] = to_numpy(std::move(arrays.begins), {n});
   result["end"] = to_numpy(std::move(arrays.ends), {n});

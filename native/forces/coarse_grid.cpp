@@ -102,9 +102,7 @@ void CoarseGrid<Real>::charge_column(const Grid<Real>& fine, Size x, Rows rows, 
 
 template <typename Real>
 void CoarseGrid<Real>::add_to(Grid<Real>& fine, ThreadTeam& team) {
-  team.for_chunks(chunk_count(fine.nodes(0), kColumnsPerChunk), [&](Size chunk, int worker) {
-    const Size begin = chunk * kColumnsPerChunk;
-    const Size end = std::min(begin + kColumnsPerChunk, fine.nodes(0));
+  parallel_for(team, fine.nodes(0), kColumnsPerChunk, [&](Size begin, Size end, int worker) {
     const Size first = begin / kCoarseness;
     const Size last = std::min(first + lines_of(kColumnsPerChunk), grid_.nodes(0));
     const auto line = [&](Size x) {

@@ -169,9 +169,8 @@ typename Edges<Real>::Store Edges<Real>::relabelled(const std::vector<PointId>& 
                                                     ThreadTeam& team) const {
   std::vector<Row<Value>> scratch(at(team.size()));
   const auto for_rows = [&](auto&& visit) {
-    team.for_chunks(chunk_count(rows(), kEdgeBlockRows), [&](Size block, int worker) {
-      const Size end = std::min((block + 1) * kEdgeBlockRows, rows());
-      for (Size i = block * kEdgeBlockRows; i < end; ++i) {
+    parallel_for(team, rows(), kEdgeBlockRows, [&](Size begin, Size end, int worker) {
+      for (Size i = begin; i < end; ++i) {
         visit(i, label[at(i)], scratch[at(worker)]);
       }
     });

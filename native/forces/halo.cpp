@@ -10,13 +10,6 @@ namespace {
 
 constexpr Size kPointsPerChunk = 4096;
 
-// Where the bytes of messages end, of which the items end there.
-std::vector<Size> byte_ends(const std::vector<Size>& ends, Size item) {
-  std::vector<Size> bytes(ends.size());
-  std::ranges::transform(ends, bytes.begin(), [item](Size end) { return end * item; });
-  return bytes;
-}
-
 } // namespace
 
 template <typename Real>
@@ -64,9 +57,7 @@ void Halo<Real>::fill(Real* points, int dims, Communicator& processes, ThreadTea
       std::copy_n(points + point * dims, dims, out_.data() + i * dims);
     }
   });
-  const Size bytes = dims * Size{sizeof(Real)};
-  processes.exchange(reinterpret_cast<const std::byte*>(out_.data()), byte_ends(lent_ends_, bytes),
-                     reinterpret_cast<std::byte*>(in_.data()), byte_ends(foreign_ends_, bytes));
+  exchange_items(processes, out_.data(), lent_ends_, in_.data(), foreign_ends_, dims);
   parallel_for(team, static_cast<Size>(foreign_.size()), kPointsPerChunk,
                [&](Size begin, Size end) {
                  for (Size i = begin; i < end; ++i) {

@@ -8,7 +8,10 @@
 // works on u; y is what goes in and comes out.
 #pragma once
 
+#include "acctsne/types.hpp"
+
 #include <cmath>
+#include <vector>
 
 namespace acctsne {
 
@@ -21,5 +24,15 @@ struct OutputKernel {
   // The gradient with respect to y is 4 times this times the difference of the forces on u.
   double gradient_scale() const { return exponent / unit(); }
 };
+
+// Positions y, so many numbers, as u.
+template <typename Real>
+std::vector<Real> in_unit(const Real* positions, Size count, const OutputKernel& kernel) {
+  std::vector<Real> u(positions, positions + count);
+  for (Real& value : u) {
+    value /= static_cast<Real>(kernel.unit());
+  }
+  return u;
+}
 
 } // namespace acctsne

@@ -86,6 +86,12 @@ void ChosenRepulsion<Real>::forces(const MapView<Real>& map, Communicator& proce
 }
 
 template <typename Real>
+double ChosenRepulsion<Real>::forces(const MapView<Real>& map, Real* force, ThreadTeam& team) {
+  used_ = choose(map);
+  return methods_[static_cast<int>(used_)]->forces(map, force, team);
+}
+
+template <typename Real>
 std::span<const Real> ChosenRepulsion<Real>::kept() const {
   for (const auto& method : methods_) {
     if (method && !method->kept().empty()) {

@@ -102,6 +102,7 @@ public:
   bool needs_all_points(const MapView<Real>& map) const;
   void forces(const MapView<Real>& map, Communicator& processes, Real* force, RowSums& z,
               StepSeconds& seconds, ThreadTeam& team);
+  double forces(const MapView<Real>& map, Real* force, ThreadTeam& team);
   // The method of the last call.
   Method used() const { return used_; }
 

@@ -82,16 +82,16 @@ void SharedBlocks::gather_coarse(Grid<Real>& coarse, Communicator& processes) co
   for (int process = 0; process < processes.size(); ++process) {
     blocks.push_back(coarsened_by(process));
     for_columns(process, [&](const Real*, Size count) { next += count; });
-    ends.push_back(next * Size{sizeof(Real)});
+    ends.push_back(next);
   }
   std::vector<Real> parts(at(next));
   const auto start_of = [&](int process) {
-    return process > 0 ? parts.data() + ends[at(process - 1)] / Size{sizeof(Real)} : parts.data();
+    return process > 0 ? parts.data() + ends[at(process - 1)] : parts.data();
   };
   Real* to = start_of(processes.rank());
   for_columns(processes.rank(),
               [&](const Real* nodes, Size count) { to = std::copy_n(nodes, count, to); });
-  processes.gather(reinterpret_cast<std::byte*>(parts.data()), ends);
+  gather_items(processes, parts.data(), ends);
   for (int process = 0; process < processes.size(); ++process) {
     const Real* from = start_of(process);
     for_columns(process, [&](Real* nodes, Size count) {

@@ -137,8 +137,8 @@ void SharedCharges<Real, Dims>::send_points(const GridGeometry<Real>& geometry, 
       in_block(begin)[to] = next;
       next += leaving;
     }
-    sent_ends.push_back((to + 1) * (parts.end - parts.begin) * Size{sizeof(Size)});
-    ends.push_back(next * Dims * Size{sizeof(Real)});
+    sent_ends.push_back((to + 1) * (parts.end - parts.begin));
+    ends.push_back(next);
   }
   leaving_.resize(at(next * Dims));
   parallel_for(team, own, kBlockRows, [&](Size begin, Size end) {
@@ -154,11 +154,10 @@ void SharedCharges<Real, Dims>::send_points(const GridGeometry<Real>& geometry, 
   for (int rank = 0; rank < processes.size(); ++rank) {
     const Rows theirs = parts_of(rows_of(rank, processes.size(), count));
     all_parts += theirs.end - theirs.begin;
-    received_ends.push_back(all_parts * Size{sizeof(Size)});
+    received_ends.push_back(all_parts);
   }
   std::vector<Size> received(at(all_parts));
-  processes.exchange(reinterpret_cast<const std::byte*>(sent.data()), sent_ends,
-                     reinterpret_cast<std::byte*>(received.data()), received_ends);
+  exchange_items(processes, sent.data(), sent_ends, received.data(), received_ends);
   part_ends_.assign(at(chunk_count(count, kPointsPerSum)), 0);
   std::vector<Size> arrived_ends;
   Size arrived = 0;
@@ -169,11 +168,10 @@ void SharedCharges<Real, Dims>::send_points(const GridGeometry<Real>& geometry, 
       arrived += *in_part++;
       part_ends_[at(part)] = arrived;
     }
-    arrived_ends.push_back(arrived * Dims * Size{sizeof(Real)});
+    arrived_ends.push_back(arrived);
   }
   arrived_.resize(at(arrived * Dims));
-  processes.exchange(reinterpret_cast<const std::byte*>(leaving_.data()), ends,
-                     reinterpret_cast<std::byte*>(arrived_.data()), arrived_ends);
+  exchange_items(processes, leaving_.data(), ends, arrived_.data(), arrived_ends, Dims);
 }
 
 template <typename Real, int Dims>
@@ -185,10 +183,9 @@ void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry,
   constexpr int strip_bits = std::countr_zero(static_cast<std::size_t>(kStripColumns));
   const int row_bits = std::countr_zero(static_cast<std::size_t>(tiles_.rows));
   const auto per_strip = static_cast<std::uint32_t>(tiles_.per_strip);
-  team.for_chunks(chunk_count(own.end - own.begin, kBlockRows), [&](Size block, int worker) {
+  parallel_for(team, own, kBlockRows, [&](Size begin, Size end, int worker) {
     std::uint32_t* by_name = of_workers_.data() + worker * names;
-    const Size begin = own.begin + block * kBlockRows;
-    for (Size i = begin; i < std::min(begin + kBlockRows, own.end); ++i) {
+    for (Size i = begin; i < end; ++i) {
       std::uint32_t first[2] = {};
       for (int axis = 0; axis < Dims; ++axis) {
         // In the arithmetic of the kernels.
@@ -220,9 +217,9 @@ void SharedCharges<Real, Dims>::count_points(const GridGeometry<Real>& geometry,
   }
   std::vector<Size> ends(at(processes.size()));
   for (int rank = 0; rank < processes.size(); ++rank) {
-    ends[at(rank)] = (rank + 1) * numbers * Size{sizeof(std::uint32_t)};
+    ends[at(rank)] = (rank + 1) * numbers;
   }
-  processes.gather(reinterpret_cast<std::byte*>(counts_.data()), ends);
+  gather_items(processes, counts_.data(), ends);
 }
 
 template <typename Real, int Dims>
@@ -342,11 +339,10 @@ void SharedCharges<Real, Dims>::exchange_tiles(Grid<Real>& grid, Communicator& p
     std::vector<Size> sent_ends;
     std::vector<Size> received_ends;
     for (int process = 0; process < processes.size(); ++process) {
-      sent_ends.push_back(end_of(leaving, process) * Size{sizeof(sent[0])});
-      received_ends.push_back(end_of(arriving, process) * Size{sizeof(sent[0])});
+      sent_ends.push_back(end_of(leaving, process));
+      received_ends.push_back(end_of(arriving, process));
     }
-    processes.exchange(reinterpret_cast<const std::byte*>(sent.data()), sent_ends,
-                       reinterpret_cast<std::byte*>(received.data()), received_ends);
+    exchange_items(processes, sent.data(), sent_ends, received.data(), received_ends);
   };
   exchange(leaving.charged, arriving.charged, [words](const Shipment& shipment, int process) {
     return shipment.tile_ends[at(process)] * words;

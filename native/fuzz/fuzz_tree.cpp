@@ -75,14 +75,10 @@ void push_points(Input& input, ThreadTeam& team) {
   ChosenRepulsion<Real> repulsion(Dims, options);
   std::vector<Real> points = numbers<Real>(input, count * Dims, 1e12);
   std::vector<Real> force(points.size());
-  StepSeconds seconds;
   // The second and third time from where the points have moved to: the tree may be kept.
   for (int moves = 0; moves < 3; ++moves) {
     const Bounds<Real> bounds(points.data(), count, Dims);
-    RowSums sums;
-    sums.start(count, kSumRows);
-    repulsion.forces(bounds.map(), one_process, force.data(), sums, seconds, team);
-    const double z = sums.total();
+    const double z = repulsion.forces(bounds.map(), force.data(), team);
     EXPECT(std::isfinite(z) && all_finite(force));
     EXPECT(z < 1.1 * static_cast<double>(count * count));
     points[at(input.ConsumeIntegralInRange<Size>(0, count * Dims - 1))] +=

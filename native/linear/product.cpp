@@ -102,11 +102,10 @@ void add_product(const LeftFactor<Real>& left, const MatrixView<Real>& right, Re
   const Size terms = std::max<Size>(1, left.rows() * left.depth() * tile);
   const Size grain = tile * std::max<Size>(1, kTerms / terms);
   std::vector<ProductScratch<Real>> scratch(at(team.size()));
-  team.for_chunks(chunk_count(right.columns, grain), [&](Size chunk, int worker) {
-    const Size begin = chunk * grain;
+  parallel_for(team, right.columns, grain, [&](Size begin, Size end, int worker) {
     MatrixView<Real> columns = right;
     columns.numbers += begin * right.column_stride;
-    columns.columns = std::min(grain, right.columns - begin);
+    columns.columns = end - begin;
     add_product(left, columns, product + begin, stride, scratch[at(worker)]);
   });
 }

@@ -124,13 +124,12 @@ void place_in(const PlacementRequest<Real>& request, ThreadTeam& team) {
   }
   const Bounds<Real> bounds(map.data(), request.map_points, request.dims);
   const auto field = make_field(request.dims, bounds.map(), request.options, team);
-  team.for_chunks(chunk_count(request.count, kPointsPerChunk), [&](Size chunk, int worker) {
-    const Size end = std::min((chunk + 1) * kPointsPerChunk, request.count);
-    for (Size point = chunk * kPointsPerChunk; point < end && !team.should_stop(worker); ++point) {
+  parallel_for(team, request.count, kPointsPerChunk, [&](Size begin, Size end, int worker) {
+    for (Size point = begin; point < end && !team.should_stop(worker); ++point) {
       place_point<Real, Dims>(request, *field, map, point);
     }
     if (request.done != nullptr) {
-      request.done->fetch_add(end - chunk * kPointsPerChunk, std::memory_order_relaxed);
+      request.done->fetch_add(end - begin, std::memory_order_relaxed);
     }
   });
 }

@@ -38,14 +38,6 @@ RowTerms row_terms(const CsrView<double>& P, const double* u, int dims, double e
   return sums;
 }
 
-std::vector<double> in_unit(const double* positions, Size count, const OutputKernel& kernel) {
-  std::vector<double> u(positions, positions + count);
-  for (double& value : u) {
-    value /= kernel.unit();
-  }
-  return u;
-}
-
 // Z of points that flew apart may vanish.
 double log_of(double z) {
   return std::log(std::max(z, 1e-300));
@@ -55,7 +47,7 @@ double log_of(double z) {
 
 double exact_kl(const CsrView<double>& P, const double* positions, int dims,
                 const OutputKernel& output_kernel, ThreadTeam& team) {
-  const auto rows = static_cast<Size>(P.offsets.size()) - 1;
+  const Size rows = P.rows();
   const std::vector<double> u = in_unit(positions, rows * dims, output_kernel);
   ExactRepulsion<double> all_pairs(dims, output_kernel.exponent);
   std::vector<double> unused(u.size());

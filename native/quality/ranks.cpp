@@ -105,10 +105,8 @@ public:
   }
 
   Ranks run(ThreadTeam& team) {
-    team.for_chunks(chunk_count(request_.points.rows, kPointsPerChunk), [&](Size chunk, int w) {
+    parallel_for(team, request_.points.rows, kPointsPerChunk, [&](Size begin, Size end, int w) {
       Worker<Data>& worker = workers_[at(w)];
-      const Size begin = chunk * kPointsPerChunk;
-      const Size end = std::min(begin + kPointsPerChunk, request_.points.rows);
       measure(begin, end, worker, team, w);
       for (Size i = begin; i < end && !team.should_stop(w); ++i) {
         judge(i, worker.distances.data() + (i - begin) * reference_count(), worker);

@@ -57,6 +57,17 @@ void fail(const char* file, int line, const char* text, const Values&... values)
   }
 }
 
+// Whether a body throws such an exception.
+template <typename Exception, typename Body>
+bool throws(Body&& body) {
+  try {
+    body();
+  } catch (const Exception&) {
+    return true;
+  }
+  return false;
+}
+
 inline int run_tests() {
   int failed = 0;
   for (const Test& test : state().tests) {

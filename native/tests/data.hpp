@@ -7,7 +7,7 @@
 #include "acctsne/types.hpp"
 #include "check.hpp"
 #include "forces/edges.hpp"
-#include "forces/repulsive.hpp"
+#include "forces/map_view.hpp"
 #include "kernels/dispatch.hpp"
 
 #include <algorithm>
@@ -205,17 +205,6 @@ double squared(const Real* a, const Real* b, int dims) {
 template <int Dims, typename Real>
 Bounds<Real> map_of(const std::vector<Real>& points) {
   return {points.data(), static_cast<Size>(points.size()) / Dims, Dims};
-}
-
-// The forces of the chosen method on all points; returns Z.
-template <typename Real>
-double forces_of(ChosenRepulsion<Real>& repulsion, const MapView<Real>& map, Real* force,
-                 ThreadTeam& team) {
-  StepSeconds seconds;
-  RowSums z;
-  z.start(map.count, kSumRows);
-  repulsion.forces(map, one_process, force, z, seconds, team);
-  return z.total();
 }
 
 // A symmetric matrix that sums to 1: rows in five groups, each naming `neighbors` rows of its own

@@ -16,7 +16,7 @@ inline double falloff(const std::vector<double>& points, Size i, Size j, int dim
 
 // KL(P || Q) as it is defined: sum of p log(p / q) with q normalised over all pairs.
 template <typename Real>
-double naive_kl(const Csr<Real>& P, const std::vector<double>& points, int dims,
+double plain_kl(const Csr<Real>& P, const std::vector<double>& points, int dims,
                 const OutputKernel& output_kernel = {}) {
   const Size n = P.view().rows();
   const auto unnormalised = [&](Size i, Size j) {

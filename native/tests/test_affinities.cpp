@@ -391,7 +391,7 @@ TEST(mixtures_match_a_direct_sum) {
     for (const double perplexity : perplexities) {
       betas.push_back(solve(distances, kNeighbors, perplexity).betas);
     }
-    for (const Mixing mixing : {Mixing::kEqual, Mixing::kDensity}) {
+    for (const Mixing mixing : {Mixing::equal, Mixing::density}) {
       Solved<Real> mixed(kRows, kNeighbors);
       ThreadTeam team(2);
       CHECK_EQUAL(
@@ -411,7 +411,7 @@ TEST(mixtures_match_a_direct_sum) {
             total += density(h, j);
           }
           for (Size j = 0; j < kNeighbors; ++j) {
-            expected[at(j)] += density(h, j) / (mixing == Mixing::kEqual ? total : 1);
+            expected[at(j)] += density(h, j) / (mixing == Mixing::equal ? total : 1);
           }
         }
         const double sum = std::accumulate(expected.begin(), expected.end(), 0.0);
@@ -429,7 +429,7 @@ TEST(mixtures_match_a_direct_sum) {
 TEST(a_mixture_of_one_is_that_one) {
   const std::vector<double> distances = random_distances<double>(100, 30);
   const Solved<double> expected = solve(distances, 30, 7);
-  for (const Mixing mixing : {Mixing::kEqual, Mixing::kDensity}) {
+  for (const Mixing mixing : {Mixing::equal, Mixing::density}) {
     Solved<double> mixed(100, 30);
     ThreadTeam team(2);
     mix_perplexities<double>(mixed.rows_of(distances, 30), std::vector<double>{7.0}, mixing, team);
@@ -450,7 +450,7 @@ TEST(mixtures_of_rows_without_a_bandwidth) {
     return mixed;
   };
   // All at one distance: uniform. More duplicates than either perplexity: uniform over those.
-  for (const Mixing mixing : {Mixing::kEqual, Mixing::kDensity}) {
+  for (const Mixing mixing : {Mixing::equal, Mixing::density}) {
     for (const double p : mix(std::vector<double>(8, 3.0), mixing).conditional) {
       CHECK_NEAR(p, 0.125, 1e-15);
     }
@@ -461,10 +461,10 @@ TEST(mixtures_of_rows_without_a_bandwidth) {
   }
   // Between the two, 3 at one distance: a density that is all at distance 0 outweighs any other,
   // one at another distance is nothing.
-  CHECK_NEAR(mix({0, 0, 0, 1, 2, 3}, Mixing::kDensity).perplexities[0], 3, 1e-12);
-  CHECK_NEAR(mix({5, 5, 5, 6, 7, 8}, Mixing::kDensity).perplexities[0], 4, 1e-8);
+  CHECK_NEAR(mix({0, 0, 0, 1, 2, 3}, Mixing::density).perplexities[0], 3, 1e-12);
+  CHECK_NEAR(mix({5, 5, 5, 6, 7, 8}, Mixing::density).perplexities[0], 4, 1e-8);
   // The shift cannot be a factor of all densities at once: in double precision they would vanish.
-  CHECK_NEAR(mix({1e5, 1e5 + 1, 1e5 + 2, 1e5 + 3, 1e5 + 4}, Mixing::kDensity).perplexities[0], 4,
+  CHECK_NEAR(mix({1e5, 1e5 + 1, 1e5 + 2, 1e5 + 3, 1e5 + 4}, Mixing::density).perplexities[0], 4,
              1e-8);
 }
 
@@ -502,7 +502,7 @@ TEST(threads_do_not_change_mixtures_or_fixed_bandwidths) {
     if (fixed) {
       fixed_bandwidth(solved.rows_of(distances, 45), 0.8, team);
     } else {
-      mix_perplexities<float>(solved.rows_of(distances, 45), perplexities, Mixing::kDensity, team);
+      mix_perplexities<float>(solved.rows_of(distances, 45), perplexities, Mixing::density, team);
     }
     return solved;
   };

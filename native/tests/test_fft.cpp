@@ -4,11 +4,11 @@
 #include "forces/convolution.hpp"
 #include "forces/fft_plan.hpp"
 #include "forces/repulsive.hpp"
-#include "forces/repulsive_exact.hpp"
 #include "forces/repulsive_fft.hpp"
 
 #include "check.hpp"
 #include "data.hpp"
+#include "plain_forces.hpp"
 
 #include <chrono>
 #include <complex>
@@ -21,28 +21,10 @@ namespace {
 
 constexpr Cloud kMaps[] = {Cloud::uniform, Cloud::clustered, Cloud::grid};
 
-template <typename Real>
-struct Forces {
-  std::vector<Real> force;
-  double z = 0;
-};
-
-template <typename Real, int Dims>
-Forces<Real> on_grid(const std::vector<Real>& points, double step, int threads = 2) {
-  ThreadTeam team(threads);
+template <int Dims, typename Real>
+RepulsiveForces<Real> on_grid(const std::vector<Real>& points, double step, int threads = 2) {
   FftRepulsion<Real, Dims> repulsion(step);
-  Forces<Real> result{std::vector<Real>(points.size())};
-  result.z = repulsion.forces(map_of<Dims>(points).map(), result.force.data(), team);
-  return result;
-}
-
-template <typename Real, int Dims>
-Forces<Real> all_pairs(const std::vector<Real>& points) {
-  ThreadTeam team(2);
-  ExactRepulsion<Real> repulsion(Dims);
-  Forces<Real> result{std::vector<Real>(points.size())};
-  result.z = repulsion.forces(map_of<Dims>(points).map(), result.force.data(), team);
-  return result;
+  return forces_by<Dims>(repulsion, points, threads);
 }
 
 // Clusters as they are, far from each other: a map whose grid is convolved in blocks.
@@ -53,18 +35,6 @@ std::vector<Real> wide(std::vector<Real> map) {
     value /= Real(3);
   }
   return map;
-}
-
-template <typename Real>
-double relative_error(const Forces<Real>& a, const Forces<Real>& reference) {
-  double error = 0;
-  double size = 0;
-  for (std::size_t i = 0; i < a.force.size(); ++i) {
-    const auto exact = static_cast<double>(reference.force[i]);
-    error += std::pow(static_cast<double>(a.force[i]) - exact, 2);
-    size += exact * exact;
-  }
-  return std::sqrt(error / size);
 }
 
 } // namespace
@@ -322,8 +292,8 @@ TEST(forces_of_maps_in_blocks_meet_the_error) {
       for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
         const check::Scope scope(name_of(cloud));
         const std::vector<Real> map = wide(make_cloud<Real>(cloud, 3000, 2));
-        const Forces<Real> exact = all_pairs<Real, 2>(map);
-        const Forces<Real> found = on_grid<Real, 2>(map, grid_step_for_error(0.02));
+        const RepulsiveForces<Real> exact = all_pairs<2>(map);
+        const RepulsiveForces<Real> found = on_grid<2>(map, grid_step_for_error(0.02));
         CHECK(relative_error(found, exact) < 0.02);
         CHECK_NEAR(found.z / exact.z, 1, 0.002);
       }
@@ -339,9 +309,9 @@ TEST(forces_of_wide_maps_become_as_accurate_as_asked) {
     for (std::size_t i = 0; i < map.size(); ++i) {
       map[i] *= i % 2 == 0 ? 1.7 : 0.6; // both sides just wide enough for two grids
     }
-    const Forces<double> exact = all_pairs<double, 2>(map);
+    const RepulsiveForces<double> exact = all_pairs<2>(map);
     for (const double error : {0.02, 0.005, 0.002}) {
-      const Forces<double> found = on_grid<double, 2>(map, grid_step_for_error(error));
+      const RepulsiveForces<double> found = on_grid<2>(map, grid_step_for_error(error));
       CHECK(relative_error(found, exact) < error);
       CHECK_NEAR(found.z / exact.z, 1, 0.1 * error);
     }
@@ -354,15 +324,15 @@ TEST(forces_meet_the_error_that_the_step_was_chosen_for) {
       for (const Cloud cloud : kMaps) {
         const check::Scope scope(name_of(cloud));
         const std::vector<Real> map = make_cloud<Real>(cloud, 5000, 2);
-        const Forces<Real> exact = all_pairs<Real, 2>(map);
+        const RepulsiveForces<Real> exact = all_pairs<2>(map);
         for (const double error : {0.05, 0.02, 0.005}) {
-          const Forces<Real> found = on_grid<Real, 2>(map, grid_step_for_error(error));
+          const RepulsiveForces<Real> found = on_grid<2>(map, grid_step_for_error(error));
           CHECK(relative_error(found, exact) < error);
           CHECK_NEAR(found.z / exact.z, 1, 0.1 * error);
         }
         const std::vector<Real> line = make_cloud<Real>(cloud, 3000, 1);
-        CHECK(relative_error(on_grid<Real, 1>(line, grid_step_for_error(0.02)),
-                             all_pairs<Real, 1>(line)) < 0.02);
+        CHECK(relative_error(on_grid<1>(line, grid_step_for_error(0.02)), all_pairs<1>(line)) <
+              0.02);
       }
     });
   });
@@ -376,8 +346,7 @@ TEST(forces_are_right_for_maps_of_every_width) {
       map[i] *=
           static_cast<float>(scale) * (i % 2 == 0 ? 1.0f : 0.2f); // five times wider than high
     }
-    CHECK(relative_error(on_grid<float, 2>(map, grid_step_for_error(0.02)),
-                         all_pairs<float, 2>(map)) < 0.02);
+    CHECK(relative_error(on_grid<2>(map, grid_step_for_error(0.02)), all_pairs<2>(map)) < 0.02);
   }
 }
 
@@ -385,7 +354,6 @@ TEST(forces_are_right_for_maps_of_every_width) {
 // steps within the kernel's reach than an integer counts.
 template <typename Real, int Dims>
 void check_narrow_maps() {
-  ThreadTeam team(2);
   RepulsionOptions options;
   options.method = Method::fft;
   for (const double width : {1e-3, 1e-5, 2e-6, 1e-7, 1e-10, 1e-13, 1e-16, 1e-22, 1e-30}) {
@@ -395,9 +363,8 @@ void check_narrow_maps() {
       value *= static_cast<Real>(width / 100);
     }
     ChosenRepulsion<Real> repulsion(Dims, options);
-    Forces<Real> found{std::vector<Real>(map.size())};
-    found.z = forces_of(repulsion, map_of<Dims>(map).map(), found.force.data(), team);
-    const Forces<Real> exact = all_pairs<Real, Dims>(map);
+    const RepulsiveForces<Real> found = forces_by<Dims>(repulsion, map);
+    const RepulsiveForces<Real> exact = all_pairs<Dims>(map);
     CHECK_NEAR(found.z / exact.z, 1, 1e-4);
     CHECK(relative_error(found, exact) < 0.03);
   }
@@ -423,12 +390,12 @@ void check_many_in_few_places(Real width, Size place_count, Size copy_count) {
     points.insert(points.end(), places.begin(), places.end());
   }
   const std::vector<double> exact_places(places.begin(), places.end());
-  const Forces<double> few = all_pairs<double, 2>(exact_places);
+  const RepulsiveForces<double> few = all_pairs<2>(exact_places);
   const auto copies = static_cast<double>(copy_count);
   const auto places_count = static_cast<double>(place_count);
   const double z = copies * copies * (few.z + places_count) - copies * places_count;
 
-  const Forces<Real> found = on_grid<Real, 2>(points, grid_step_for_error(0.02));
+  const RepulsiveForces<Real> found = on_grid<2>(points, grid_step_for_error(0.02));
   CHECK_NEAR(found.z / z, 1, 2e-4);
   double error = 0;
   double size = 0;
@@ -454,9 +421,9 @@ TEST(same_bytes_at_any_thread_count) {
   for_reals([]<typename Real>() {
     const std::vector<Real> narrow = make_cloud<Real>(Cloud::clustered, 9001, 2);
     for (const std::vector<Real>& map : {narrow, wide(narrow)}) {
-      const Forces<Real> one = on_grid<Real, 2>(map, 0.4, 1);
+      const RepulsiveForces<Real> one = on_grid<2>(map, 0.4, 1);
       for (const int threads : kThreadCounts) {
-        const Forces<Real> many = on_grid<Real, 2>(map, 0.4, threads);
+        const RepulsiveForces<Real> many = on_grid<2>(map, 0.4, threads);
         CHECK(same_bytes(many.force, one.force));
         CHECK_EQUAL(many.z, one.z);
       }
@@ -474,7 +441,7 @@ TEST(one_object_serves_maps_that_grow_and_shrink) {
     }
     std::vector<float> force(map.size());
     const double z = repulsion.forces(map_of<2>(map).map(), force.data(), team);
-    const Forces<float> fresh = on_grid<float, 2>(map, 0.4);
+    const RepulsiveForces<float> fresh = on_grid<2>(map, 0.4);
     CHECK(same_bytes(force, fresh.force));
     CHECK_EQUAL(z, fresh.z);
   }
@@ -492,13 +459,7 @@ TEST(a_cancelled_call_leaves_nothing_half_done) {
     ThreadTeam team(1, [] { return true; });
     // Until it is due to ask.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    bool threw = false;
-    try {
-      forces(interrupted, team);
-    } catch (const Cancelled&) {
-      threw = true;
-    }
-    CHECK(threw);
+    CHECK(check::throws<Cancelled>([&] { forces(interrupted, team); }));
   }
   FftRepulsion<float, 2> fresh(0.4);
   ThreadTeam team(1);
@@ -507,15 +468,12 @@ TEST(a_cancelled_call_leaves_nothing_half_done) {
 
 TEST(a_runaway_point_sends_the_map_to_the_tree) {
   const std::vector<float> map = make_cloud<float>(Cloud::outlier, 3000, 2);
-  ThreadTeam team(2);
   RepulsionOptions options;
   options.method = Method::fft;
   ChosenRepulsion<float> repulsion(2, options);
-  std::vector<float> force(map.size());
-  const double z = forces_of(repulsion, map_of<2>(map).map(), force.data(), team);
+  const RepulsiveForces<float> found = forces_by<2>(repulsion, map);
   CHECK(repulsion.used() == Method::barnes_hut);
-  const Forces<float> exact = all_pairs<float, 2>(map);
-  CHECK(relative_error(Forces<float>{force, z}, exact) < 0.03);
+  CHECK(relative_error(found, all_pairs<2>(map)) < 0.03);
 }
 
 int main() {

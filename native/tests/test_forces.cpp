@@ -1,90 +1,20 @@
 // Forces and the parts of the KL divergence against double loops; Barnes-Hut against all pairs.
 #include "forces/attractive.hpp"
 #include "forces/edges.hpp"
-#include "forces/repulsive_exact.hpp"
 #include "forces/repulsive_tree.hpp"
 
 #include "check.hpp"
 #include "data.hpp"
+#include "plain_forces.hpp"
 
 using namespace acctsne;
 
 namespace {
 
-template <typename Real>
-struct Found {
-  std::vector<Real> force;
-  double z;
-};
-
-template <typename Real, int Dims>
-Found<double> naive_repulsion(const std::vector<Real>& points) {
-  const Size n = static_cast<Size>(points.size()) / Dims;
-  Found<double> result{std::vector<double>(points.size()), 0};
-  long double z = 0;
-  for (Size i = 0; i < n; ++i) {
-    long double force[Dims] = {};
-    for (Size j = 0; j < n; ++j) {
-      if (i != j) {
-        const double w =
-            1 / (1 + squared(points.data() + i * Dims, points.data() + j * Dims, Dims));
-        z += w;
-        for (int axis = 0; axis < Dims; ++axis) {
-          force[axis] += w * w *
-                         (static_cast<double>(points[at(i * Dims + axis)]) -
-                          static_cast<double>(points[at(j * Dims + axis)]));
-        }
-      }
-    }
-    for (int axis = 0; axis < Dims; ++axis) {
-      result.force[at(i * Dims + axis)] = static_cast<double>(force[axis]);
-    }
-  }
-  result.z = static_cast<double>(z);
-  return result;
-}
-
-template <typename Real, int Dims>
-Found<Real> exact(const std::vector<Real>& points, int threads = 2) {
-  ThreadTeam team(threads);
-  ExactRepulsion<Real> repulsion(Dims);
-  Found<Real> result{std::vector<Real>(points.size()), 0};
-  result.z = repulsion.forces(map_of<Dims>(points).map(), result.force.data(), team);
-  return result;
-}
-
-template <typename Real, int Dims>
-Found<Real> forces_by(TreeRepulsion<Real, Dims>& tree, const std::vector<Real>& points,
-                      int threads) {
-  ThreadTeam team(threads);
-  Found<Real> result{std::vector<Real>(points.size()), 0};
-  result.z = tree.forces(map_of<Dims>(points).map(), result.force.data(), team);
-  return result;
-}
-
-template <typename Real, int Dims>
-Found<Real> barnes_hut(const std::vector<Real>& points, double angle, int threads = 2) {
+template <int Dims, typename Real>
+RepulsiveForces<Real> barnes_hut(const std::vector<Real>& points, double angle, int threads = 2) {
   TreeRepulsion<Real, Dims> tree(angle, 1);
-  return forces_by(tree, points, threads);
-}
-
-double rms(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) {
-    sum += value * value;
-  }
-  return std::sqrt(sum / static_cast<double>(values.size()));
-}
-
-// Root mean square of the error, relative to that of the force.
-template <typename Real>
-double relative_error(const std::vector<Real>& force, const std::vector<double>& expected) {
-  std::vector<double> errors(expected);
-  for (std::size_t i = 0; i < errors.size(); ++i) {
-    errors[i] -= static_cast<double>(force[i]);
-  }
-  const double size = rms(expected);
-  return size > 0 ? rms(errors) / size : rms(errors);
+  return forces_by<Dims>(tree, points, threads);
 }
 
 // Sums of a thousand terms in Real.
@@ -92,7 +22,8 @@ template <typename Real>
 inline constexpr double kRounding = sizeof(Real) == 4 ? 2e-5 : 1e-12;
 
 template <typename Real>
-void check_repulsion(const Found<Real>& result, const Found<double>& expected, Cloud cloud) {
+void check_repulsion(const RepulsiveForces<Real>& result, const RepulsiveForces<double>& expected,
+                     Cloud cloud) {
   CHECK(all_finite(std::span<const Real>(result.force)));
   if (sizeof(Real) == 4 && cloud == Cloud::huge) {
     // Squared distances overflow float: what is left of the forces and of Z is 0.
@@ -100,7 +31,7 @@ void check_repulsion(const Found<Real>& result, const Found<double>& expected, C
                1e-30);
     CHECK_NEAR(result.z, 0, 1e-30);
   } else {
-    CHECK_NEAR(relative_error(result.force, expected.force), 0, kRounding<Real>);
+    CHECK_NEAR(relative_error(result, expected), 0, kRounding<Real>);
     CHECK_NEAR(result.z, expected.z, kRounding<Real> * expected.z);
   }
 }
@@ -295,11 +226,11 @@ TEST(exact_repulsion_matches_a_double_loop) {
       for (const Cloud cloud : kClouds) {
         const check::Scope scope(name_of(cloud));
         const std::vector<Real> points = make_cloud<Real>(cloud, kCount, Dims);
-        const Found<double> expected = naive_repulsion<Real, Dims>(points);
-        const Found<Real> result = exact<Real, Dims>(points, 1);
+        const RepulsiveForces<double> expected = plain_repulsion<Dims>(points);
+        const RepulsiveForces<Real> result = all_pairs<Dims>(points, 1);
         check_repulsion(result, expected, cloud);
         for (const int threads : kThreadCounts) {
-          const Found<Real> again = exact<Real, Dims>(points, threads);
+          const RepulsiveForces<Real> again = all_pairs<Dims>(points, threads);
           CHECK(same_bytes(again.force, result.force));
           CHECK_EQUAL(again.z, result.z);
         }
@@ -311,7 +242,7 @@ TEST(exact_repulsion_matches_a_double_loop) {
 TEST(exact_repulsion_of_chosen_rows) {
   for_reals_and_any_dims([]<typename Real, int Dims>() {
     const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, 300, Dims);
-    const Found<Real> all = exact<Real, Dims>(points);
+    const RepulsiveForces<Real> all = all_pairs<Dims>(points);
     const std::vector<PointId> rows = {299, 0, 17, 17, 150};
     std::vector<Real> force(rows.size() * Dims);
     std::vector<double> z(rows.size());
@@ -340,9 +271,8 @@ TEST(no_self_term_drowns_a_small_z) {
       std::vector<Real> points(2 * Dims, Real(0));
       points[Dims] = static_cast<Real>(distance);
       const double expected = 2 / (1 + distance * distance);
-      for (const Found<Real>& result :
-           {exact<Real, Dims>(points), barnes_hut<Real, Dims>(points, 0.5),
-            barnes_hut<Real, Dims>(points, 0)}) {
+      for (const RepulsiveForces<Real>& result :
+           {all_pairs<Dims>(points), barnes_hut<Dims>(points, 0.5), barnes_hut<Dims>(points, 0)}) {
         CHECK_NEAR(result.z, expected, kRounding<Real> * expected);
         CHECK(result.force[0] < 0 && result.force[Dims] > 0);
       }
@@ -356,8 +286,8 @@ TEST(an_angle_of_zero_is_exact) {
       for (const Size count : {1, 2, 9, 1000}) {
         const check::Scope scope(std::string(name_of(cloud)) + ", " + std::to_string(count));
         const std::vector<Real> points = make_cloud<Real>(cloud, count, Dims);
-        const Found<double> expected = naive_repulsion<Real, Dims>(points);
-        check_repulsion(barnes_hut<Real, Dims>(points, 0), expected, cloud);
+        const RepulsiveForces<double> expected = plain_repulsion<Dims>(points);
+        check_repulsion(barnes_hut<Dims>(points, 0), expected, cloud);
       }
     }
   });
@@ -369,8 +299,8 @@ TEST(one_far_point_does_not_merge_the_others) {
   for_reals_and_dims([]<typename Real, int Dims>() {
     std::vector<Real> points = make_cloud<Real>(Cloud::uniform, 300, Dims);
     std::fill_n(points.begin() + 7 * Dims, Dims, Real(1e12));
-    const Found<double> expected = naive_repulsion<Real, Dims>(points);
-    check_repulsion(barnes_hut<Real, Dims>(points, 0), expected, Cloud::outlier);
+    const RepulsiveForces<double> expected = plain_repulsion<Dims>(points);
+    check_repulsion(barnes_hut<Dims>(points, 0), expected, Cloud::outlier);
   });
 }
 
@@ -380,10 +310,9 @@ TEST(barnes_hut_converges_with_the_third_power_of_the_angle) {
   const auto run = []<int Dims>() {
     const check::Scope scope(std::to_string(Dims) + "-D");
     const std::vector<double> points = make_cloud<double>(Cloud::clustered, 3000, Dims);
-    const Found<double> expected = exact<double, Dims>(points);
-    const double coarse =
-        relative_error(barnes_hut<double, Dims>(points, 0.4).force, expected.force);
-    const double fine = relative_error(barnes_hut<double, Dims>(points, 0.2).force, expected.force);
+    const RepulsiveForces<double> expected = all_pairs<Dims>(points);
+    const double coarse = relative_error(barnes_hut<Dims>(points, 0.4), expected);
+    const double fine = relative_error(barnes_hut<Dims>(points, 0.2), expected);
     CHECK(fine < coarse / 5);
     CHECK(fine < 1e-3);
   };
@@ -408,12 +337,12 @@ TEST(barnes_hut_is_close_and_closer_with_a_smaller_angle) {
           value *= static_cast<Real>(span / 100);
         }
         const std::vector<double> in_double(points.begin(), points.end());
-        const Found<double> expected = exact<double, Dims>(in_double);
+        const RepulsiveForces<double> expected = all_pairs<Dims>(in_double);
         double last_error = 0;
         for (const double angle : {0.1, 0.25, 0.5}) {
           const check::Scope angle_scope("angle " + std::to_string(angle));
-          const Found<Real> result = barnes_hut<Real, Dims>(points, angle);
-          const double error = relative_error(result.force, expected.force);
+          const RepulsiveForces<Real> result = barnes_hut<Dims>(points, angle);
+          const double error = relative_error(result, expected);
           CHECK(error > last_error);
           last_error = error;
           if (angle == 0.5) {
@@ -431,11 +360,11 @@ TEST(threads_do_not_change_barnes_hut) {
     for (const Cloud cloud : kClouds) {
       const check::Scope scope(name_of(cloud));
       const std::vector<Real> points = make_cloud<Real>(cloud, 1500, Dims);
-      const Found<Real> expected = barnes_hut<Real, Dims>(points, 0.5, 1);
+      const RepulsiveForces<Real> expected = barnes_hut<Dims>(points, 0.5, 1);
       CHECK(all_finite(std::span<const Real>(expected.force)));
       CHECK(std::isfinite(expected.z) && expected.z >= 0);
       for (const int threads : kThreadCounts) {
-        const Found<Real> result = barnes_hut<Real, Dims>(points, 0.5, threads);
+        const RepulsiveForces<Real> result = barnes_hut<Dims>(points, 0.5, threads);
         CHECK(same_bytes(result.force, expected.force));
         CHECK_EQUAL(result.z, expected.z);
       }
@@ -468,25 +397,24 @@ TEST(a_kept_tree_gives_forces_of_the_present_positions) {
         const std::vector<Real> points = make_cloud<Real>(cloud, 1000, Dims);
         TreeRepulsion<Real, Dims> kept(0.5, 1);
         TreeRepulsion<Real, Dims> opened(0, 1);
-        forces_by(kept, points, 2);
-        forces_by(opened, points, 2);
+        forces_by<Dims>(kept, points, 2);
+        forces_by<Dims>(opened, points, 2);
         for (const double scale : {0.7, 1.0, 3.0}) {
           const std::vector<Real> now = moved<Real, Dims>(points, 0.03, scale, 20);
-          const Found<double> expected = naive_repulsion<Real, Dims>(now);
-          const Found<Real> found = forces_by(kept, now, 1);
+          const RepulsiveForces<double> expected = plain_repulsion<Dims>(now);
+          const RepulsiveForces<Real> found = forces_by<Dims>(kept, now, 1);
           CHECK(std::ranges::equal(kept.kept(), points));
-          const double error = relative_error(found.force, expected.force);
-          const double fresh =
-              relative_error(barnes_hut<Real, Dims>(now, 0.5).force, expected.force);
+          const double error = relative_error(found, expected);
+          const double fresh = relative_error(barnes_hut<Dims>(now, 0.5), expected);
           // The lists hold for all that points may do, so they open more cells than a fresh walk.
           CHECK(error < 1.2 * fresh);
           CHECK_NEAR(found.z, expected.z, 0.01 * expected.z);
           for (const int threads : kThreadCounts) {
-            const Found<Real> again = forces_by(kept, now, threads);
+            const RepulsiveForces<Real> again = forces_by<Dims>(kept, now, threads);
             CHECK(same_bytes(again.force, found.force));
             CHECK_EQUAL(again.z, found.z);
           }
-          check_repulsion(forces_by(opened, now, 3), expected, cloud);
+          check_repulsion(forces_by<Dims>(opened, now, 3), expected, cloud);
         }
       }
     });
@@ -498,11 +426,11 @@ TEST(a_tree_is_built_anew_when_a_point_has_moved_too_far) {
     const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, 1000, Dims);
     const auto check_new = [&](const std::vector<Real>& now) {
       TreeRepulsion<Real, Dims> tree(0.5, 1);
-      forces_by(tree, points, 2);
+      forces_by<Dims>(tree, points, 2);
       CHECK(std::ranges::equal(tree.kept(), points));
-      const Found<Real> found = forces_by(tree, now, 2);
+      const RepulsiveForces<Real> found = forces_by<Dims>(tree, now, 2);
       CHECK(std::ranges::equal(tree.kept(), now));
-      CHECK(same_bytes(found.force, barnes_hut<Real, Dims>(now, 0.5).force));
+      CHECK(same_bytes(found.force, barnes_hut<Dims>(now, 0.5).force));
     };
     check_new(moved<Real, Dims>(points, 0.5, 1, 0));
     check_new(make_cloud<Real>(Cloud::uniform, 1000, Dims));
@@ -518,12 +446,12 @@ TEST(a_tree_built_from_kept_positions_goes_on_to_the_same_bits) {
     const std::vector<Real> points = make_cloud<Real>(Cloud::clustered, 1000, Dims);
     const std::vector<Real> now = moved<Real, Dims>(points, 0.03, 1.1, 0);
     TreeRepulsion<Real, Dims> first(0.5, 1);
-    forces_by(first, points, 2);
+    forces_by<Dims>(first, points, 2);
     TreeRepulsion<Real, Dims> second(0.5, 1);
     ThreadTeam team(1);
     second.keep(first.kept(), team);
-    const Found<Real> expected = forces_by(first, now, 2);
-    const Found<Real> found = forces_by(second, now, 3);
+    const RepulsiveForces<Real> expected = forces_by<Dims>(first, now, 2);
+    const RepulsiveForces<Real> found = forces_by<Dims>(second, now, 3);
     CHECK(same_bytes(found.force, expected.force));
     CHECK_EQUAL(found.z, expected.z);
     second.keep({}, team);
@@ -536,21 +464,21 @@ TEST(trees_that_may_not_serve_again_are_not_kept) {
     // Points in one place, which may part.
     const std::vector<Real> equal = make_cloud<Real>(Cloud::all_equal, 1000, Dims);
     TreeRepulsion<Real, Dims> tree(0.5, 1);
-    forces_by(tree, equal, 2);
+    forces_by<Dims>(tree, equal, 2);
     CHECK(tree.kept().empty());
     const std::vector<Real> parted =
         moved<Real, Dims>(make_cloud<Real>(Cloud::two_point, 1000, Dims), 1e-3, 1, 0);
-    const Found<double> expected = naive_repulsion<Real, Dims>(parted);
-    CHECK_NEAR(relative_error(forces_by(tree, parted, 2).force, expected.force), 0, 0.03);
+    const RepulsiveForces<double> expected = plain_repulsion<Dims>(parted);
+    CHECK_NEAR(relative_error(forces_by<Dims>(tree, parted, 2), expected), 0, 0.03);
     // Lists too long for their room, which a small angle makes.
     const std::vector<Real> spread = make_cloud<Real>(Cloud::uniform, 5000, Dims);
     TreeRepulsion<Real, Dims> fine(0.1, 1);
-    forces_by(fine, spread, 2);
+    forces_by<Dims>(fine, spread, 2);
     CHECK_EQUAL(fine.kept().empty(), Dims > 1);
     // More points than pay.
     const std::vector<Real> many = make_cloud<Real>(Cloud::uniform, 5001, Dims);
     TreeRepulsion<Real, Dims> large(0.5, 1);
-    forces_by(large, many, 2);
+    forces_by<Dims>(large, many, 2);
     CHECK(large.kept().empty());
   });
 }
@@ -559,9 +487,8 @@ TEST(coincident_points_push_nowhere) {
   for_reals_and_dims([]<typename Real, int Dims>() {
     constexpr Size kCount = 3000;
     const std::vector<Real> points = make_cloud<Real>(Cloud::all_equal, kCount, Dims);
-    for (const Found<Real>& result :
-         {exact<Real, Dims>(points), barnes_hut<Real, Dims>(points, 0.5),
-          barnes_hut<Real, Dims>(points, 0)}) {
+    for (const RepulsiveForces<Real>& result :
+         {all_pairs<Dims>(points), barnes_hut<Dims>(points, 0.5), barnes_hut<Dims>(points, 0)}) {
       CHECK_EQUAL(result.z, static_cast<double>(kCount * (kCount - 1)));
       CHECK(std::all_of(result.force.begin(), result.force.end(), [](Real f) { return f == 0; }));
     }

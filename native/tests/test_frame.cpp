@@ -497,15 +497,11 @@ TEST(exact_neighbors_do_not_depend_on_the_frame) {
 TEST(a_poll_cancels_the_search_for_a_frame) {
   const std::vector<float> data = falling_data<float>(20'000, 300, 0.999);
   ThreadTeam team(2, [] { return true; });
-  bool cancelled = false;
-  try {
+  CHECK(check::throws<Cancelled>([&] {
     for (int i = 0; i < 100; ++i) { // so that there is time for a poll
       find_frame(rows_of_data(data, 300), 10, {}, team);
     }
-  } catch (const Cancelled&) {
-    cancelled = true;
-  }
-  CHECK(cancelled);
+  }));
 }
 
 int main() {

@@ -421,14 +421,10 @@ TEST(a_poll_cancels_the_search) {
   ThreadTeam team(2, [] { return true; });
   std::vector<PointId> indices(kRows * kNeighbors);
   std::vector<float> distances(kRows * kNeighbors);
-  bool cancelled = false;
-  try {
+  CHECK(check::throws<Cancelled>([&] {
     exact_neighbors<float>({projected.points(), kNeighbors, indices.data(), distances.data()},
                            team);
-  } catch (const Cancelled&) {
-    cancelled = true;
-  }
-  CHECK(cancelled);
+  }));
 }
 
 TEST(rows_are_read_however_they_are_stored) {

@@ -39,7 +39,7 @@ constexpr OutputKernel kOutputKernels[] = {{1, 1}, {0.5, 0.5}, {0.8, 0.8}, {10, 
 
 // dKL/dy of exaggerated P, straight from the formula 4 exponent / scale sum_j (p_ij - q_ij) (y_i -
 // y_j) / (1 + d^2 / scale).
-std::vector<double> naive_gradient(const Csr<double>& P, const std::vector<double>& points,
+std::vector<double> plain_gradient(const Csr<double>& P, const std::vector<double>& points,
                                    int dims, double exaggeration,
                                    const OutputKernel& output_kernel) {
   const Size n = P.view().rows();
@@ -88,8 +88,13 @@ std::vector<Real> start_positions(Size count, int dims, double scale) {
 }
 
 template <typename Real>
-std::vector<Real> positions(Optimizer<Real>& optimizer) {
-  return optimizer.points();
+std::vector<double> mean_of(const std::vector<Real>& points, int dims) {
+  std::vector<double> mean(at(dims), 0.0);
+  for (std::size_t c = 0; c < points.size(); ++c) {
+    mean[c % at(dims)] +=
+        static_cast<double>(points[c]) * dims / static_cast<double>(points.size());
+  }
+  return mean;
 }
 
 Phase make_phase(Size iterations, double exaggeration = 1) {
@@ -108,7 +113,7 @@ std::vector<Real> fit(const Csr<Real>& P, int dims, Method method, Size iteratio
   CHECK(optimizer->run(make_phase(iterations / 2, 12), team, {}));
   CHECK(optimizer->run(make_phase(iterations - iterations / 2), team, {}));
   CHECK_EQUAL(optimizer->iterations(), iterations);
-  return positions(*optimizer);
+  return optimizer->points();
 }
 
 } // namespace
@@ -124,7 +129,7 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
       const auto optimizer =
           make_optimizer(P.view(), points.data(), dims, {Method::exact, 0.5, 0.02, output_kernel});
       ThreadTeam team(2);
-      CHECK_NEAR(optimizer->kl_divergence(team), naive_kl(P, points, dims, output_kernel), 1e-12);
+      CHECK_NEAR(optimizer->kl_divergence(team), plain_kl(P, points, dims, output_kernel), 1e-12);
       CHECK(optimizer->z() > 0);
 
       std::vector<double> expected(points.size());
@@ -133,9 +138,9 @@ TEST(the_gradient_is_that_of_the_kl_divergence) {
         constexpr double kStep = 1e-5;
         const double before = points[c];
         points[c] = before + kStep;
-        const double above = naive_kl(P, points, dims, output_kernel);
+        const double above = plain_kl(P, points, dims, output_kernel);
         points[c] = before - kStep;
-        const double below = naive_kl(P, points, dims, output_kernel);
+        const double below = plain_kl(P, points, dims, output_kernel);
         points[c] = before;
         expected[c] = (above - below) / (2 * kStep);
         largest = std::max(largest, std::abs(expected[c]));
@@ -166,10 +171,7 @@ TEST(disorder_is_the_work_of_the_attraction) {
       for (const int threads : {1, 3}) {
         ThreadTeam team(threads);
         const double found = optimizer->disorder(team);
-        std::vector<double> mean(at(dims), 0);
-        for (std::size_t c = 0; c < points.size(); ++c) {
-          mean[c % at(dims)] += points[c] / kCount;
-        }
+        const std::vector<double> mean = mean_of(points, dims);
         const std::vector<double> attractive = optimizer->attractive();
         double work = 0;
         double spread = 0;
@@ -200,10 +202,7 @@ TEST(a_narrow_layout_is_widened) {
         const RepulsionOptions options = {Method::automatic, 0.5, 0.02, output_kernel};
         // In units of the output kernel.
         const auto spread = [&](const std::vector<Real>& of) {
-          std::vector<double> mean(at(dims), 0);
-          for (std::size_t c = 0; c < of.size(); ++c) {
-            mean[c % at(dims)] += static_cast<double>(of[c]) / kCount;
-          }
+          const std::vector<double> mean = mean_of(of, dims);
           double sum = 0;
           for (std::size_t c = 0; c < of.size(); ++c) {
             sum += std::pow(static_cast<double>(of[c]) - mean[c % at(dims)], 2) / kCount;
@@ -215,7 +214,7 @@ TEST(a_narrow_layout_is_widened) {
           const auto widened = make_optimizer(P.view(), points.data(), dims, options);
           widened->evaluate(team); // what it keeps is of other places
           widened->widen(2.5, team);
-          const std::vector<Real> now = positions(*widened);
+          const std::vector<Real> now = widened->points();
           CHECK_NEAR(spread(now), 2.5, 1e-5);
           const double factor = 2.5 / spread(points);
           for (std::size_t c = 0; c < points.size(); ++c) {
@@ -226,19 +225,19 @@ TEST(a_narrow_layout_is_widened) {
           for (Optimizer<Real>* optimizer : {widened.get(), started.get()}) {
             optimizer->run(make_phase(3), team, {});
           }
-          const std::vector<Real> a = positions(*widened);
-          const std::vector<Real> b = positions(*started);
+          const std::vector<Real> a = widened->points();
+          const std::vector<Real> b = started->points();
           for (std::size_t c = 0; c < a.size(); ++c) {
             CHECK_NEAR(static_cast<double>(a[c]), static_cast<double>(b[c]), 1e-2);
           }
           // What is wider stays, and so does what has points held.
           widened->widen(1e-3, team);
-          CHECK(same_bytes(positions(*widened), a));
+          CHECK(same_bytes(widened->points(), a));
           std::vector<std::uint8_t> held(at(kCount), 0);
           held[7] = 1;
           widened->hold(held);
           widened->widen(1e3, team);
-          CHECK(same_bytes(positions(*widened), a));
+          CHECK(same_bytes(widened->points(), a));
         }
       }
     }
@@ -302,7 +301,7 @@ TEST(a_run_follows_the_rule) {
           heavy ? std::min(given.learning_rate, kCount / exaggeration) : given.learning_rate;
       const double momentum = given.momentum.value_or(1 - friction);
       const std::vector<double> gradient =
-          naive_gradient(P, points, dims, exaggeration, output_kernel);
+          plain_gradient(P, points, dims, exaggeration, output_kernel);
       const std::vector<double> before = updates;
       double squared_norm = 0;
       double last_work = 0;
@@ -317,10 +316,7 @@ TEST(a_run_follows_the_rule) {
         updates[c] = momentum * updates[c] - rate * scaled;
       }
       norm = std::sqrt(squared_norm);
-      std::vector<double> mean(at(dims), 0.0);
-      for (std::size_t c = 0; c < points.size(); ++c) {
-        mean[c % at(dims)] += points[c] / kCount;
-      }
+      const std::vector<double> mean = mean_of(points, dims);
       double next_work = 0;
       for (Size i = 0; i < kCount; ++i) {
         double length = 0;
@@ -354,7 +350,7 @@ TEST(a_run_follows_the_rule) {
       CHECK_NEAR(optimizer->points()[c], points[c], 1e-8);
     }
     CHECK_EQUAL(last.iteration, kIterations - 1);
-    CHECK_NEAR(last.kl_divergence, naive_kl(P, points, dims, output_kernel), 1e-8);
+    CHECK_NEAR(last.kl_divergence, plain_kl(P, points, dims, output_kernel), 1e-8);
     CHECK_NEAR(last.gradient_norm, norm, 1e-8);
     const double most = kCount / phase.exaggeration.at((kIterations - 1.0) / kIterations);
     CHECK_EQUAL(optimizer->restraint().lowered_rate,
@@ -389,7 +385,7 @@ TEST(a_ramp_goes_on_where_it_was_interrupted) {
     parts->run(phase, team, [](const Report&) { return true; });
     CHECK_EQUAL(parts->iterations(), end);
   }
-  CHECK(same_bytes(positions(*parts), positions(*whole)));
+  CHECK(same_bytes(parts->points(), whole->points()));
 }
 
 TEST(the_work_of_the_steps_is_the_change_of_the_objective) {
@@ -485,7 +481,7 @@ TEST(kl_falls_over_a_run) {
         const std::vector<double> end(points.begin(), points.end());
         const double tolerance =
             method == Method::exact ? (sizeof(Real) == 4 ? 1e-5 : 1e-11) : 0.02;
-        CHECK_NEAR(seen.back(), naive_kl(P, end, dims), tolerance);
+        CHECK_NEAR(seen.back(), plain_kl(P, end, dims), tolerance);
       }
     }
   });
@@ -524,29 +520,23 @@ TEST(a_cancelled_run_keeps_the_last_finished_iteration) {
       const check::Scope scope(name_of(method));
       const std::vector<Real> initial = start_positions<Real>(1000, 2, 1e-2);
       const auto cancelled = make_optimizer(P.view(), initial.data(), 2, {method, 0.5});
-      bool threw = false;
       {
         int asked = 0;
         ThreadTeam team(3, [&] { return ++asked == 2; });
-        try {
-          cancelled->run(make_phase(1'000'000), team, {});
-        } catch (const Cancelled&) {
-          threw = true;
-        }
+        CHECK(check::throws<Cancelled>([&] { cancelled->run(make_phase(1'000'000), team, {}); }));
       }
-      CHECK(threw);
       CHECK(cancelled->iterations() > 0 && cancelled->iterations() < 1'000'000);
       CHECK(all_finite(std::span<const Real>(cancelled->points())));
 
       const auto whole = make_optimizer(P.view(), initial.data(), 2, {method, 0.5});
       ThreadTeam team(2);
       whole->run(make_phase(cancelled->iterations()), team, {});
-      CHECK(same_bytes(positions(*whole), positions(*cancelled)));
+      CHECK(same_bytes(whole->points(), cancelled->points()));
 
       // And it can go on from there.
       whole->run(make_phase(5), team, {});
       cancelled->run(make_phase(5), team, {});
-      CHECK(same_bytes(positions(*whole), positions(*cancelled)));
+      CHECK(same_bytes(whole->points(), cancelled->points()));
     }
   });
 }
@@ -608,13 +598,9 @@ TEST(an_exception_of_the_observer_reaches_the_caller) {
   ThreadTeam team(2);
   Phase phase = make_phase(100);
   phase.report_every = std::vector<Size>{10};
-  bool threw = false;
-  try {
+  CHECK(check::throws<std::runtime_error>([&] {
     optimizer->run(phase, team, [](const Report&) -> bool { throw std::runtime_error("no more"); });
-  } catch (const std::runtime_error&) {
-    threw = true;
-  }
-  CHECK(threw);
+  }));
   CHECK_EQUAL(optimizer->iterations(), 10);
 }
 
@@ -649,17 +635,17 @@ TEST(reset_momentum_forgets_momentum_and_gains) {
         const auto restless = make_optimizer(P.view(), initial.data(), dims, {method, 0.5});
         rested->run(make_phase(10), team, {});
         restless->run(make_phase(10), team, {});
-        const std::vector<Real> halfway = positions(*rested);
+        const std::vector<Real> halfway = rested->points();
         rested->reset_momentum();
-        CHECK(same_bytes(positions(*rested), halfway));
+        CHECK(same_bytes(rested->points(), halfway));
         const auto fresh = make_optimizer(P.view(), halfway.data(), dims, {method, 0.5});
         for (Optimizer<Real>* optimizer : {rested.get(), restless.get(), fresh.get()}) {
           optimizer->run(make_phase(10), team, {});
         }
         // The fresh one numbers its points differently, so sums round differently.
         const auto distance = [&](const auto& other) {
-          const std::vector<Real> a = positions(*rested);
-          const std::vector<Real> b = positions(*other);
+          const std::vector<Real> a = rested->points();
+          const std::vector<Real> b = other->points();
           double most = 0;
           for (std::size_t c = 0; c < a.size(); ++c) {
             most = std::max(most, std::abs(static_cast<double>(a[c]) - static_cast<double>(b[c])));
@@ -700,11 +686,11 @@ TEST(a_restored_state_goes_on_to_the_same_bits) {
           with_kept += stepped->state().kept.empty() ? 0 : 1;
           for (Optimizer<Real>* optimizer : {stepped.get(), restored.get(), other.get()}) {
             optimizer->run(make_phase(1), team, {});
-            CHECK(same_bytes(positions(*optimizer), positions(*stepped)));
+            CHECK(same_bytes(optimizer->points(), stepped->points()));
           }
           CHECK(same_bytes(restored->state().kept, stepped->state().kept));
         }
-        CHECK(same_bytes(positions(*stepped), positions(*whole)));
+        CHECK(same_bytes(stepped->points(), whole->points()));
         CHECK(with_kept > 0 || method != Method::barnes_hut);
       }
     }
@@ -725,14 +711,12 @@ TEST(a_state_that_is_none_is_refused) {
     const auto is_refused = [&](auto&& damage) {
       OptimizerState<Real> state = good;
       damage(state);
-      try {
-        optimizer->restore(state);
-      } catch (const std::invalid_argument&) {
-        CHECK(same_bytes(optimizer->state().points, good.points));
-        CHECK_EQUAL(optimizer->iterations(), Size{3});
-        return true;
+      if (!check::throws<std::invalid_argument>([&] { optimizer->restore(state); })) {
+        return false;
       }
-      return false;
+      CHECK(same_bytes(optimizer->state().points, good.points));
+      CHECK_EQUAL(optimizer->iterations(), Size{3});
+      return true;
     };
     constexpr Real kNaN = std::numeric_limits<Real>::quiet_NaN();
     CHECK(!is_refused([](auto&) {}));
@@ -771,13 +755,7 @@ TEST(a_layout_that_is_no_longer_finite_is_not_gone_on_with) {
     phase.exaggeration = 1e15;
     phase.learning_rate = 1e15;
     phase.rule = StepRule::delta_bar_delta;
-    bool ended = false;
-    try {
-      optimizer->run(phase, team, {});
-    } catch (const std::domain_error&) {
-      ended = true;
-    }
-    CHECK(ended);
+    CHECK(check::throws<std::domain_error>([&] { optimizer->run(phase, team, {}); }));
   }
 }
 
@@ -813,23 +791,17 @@ TEST(the_mean_stays_at_the_origin) {
   const auto optimizer = make_optimizer(P.view(), initial.data(), 2, {Method::exact, 0.5});
   ThreadTeam team(2);
   optimizer->run(make_phase(2), team, {});
-  double mean = 0;
-  for (const double value : optimizer->points()) {
-    mean += value / static_cast<double>(initial.size());
+  for (const double mean : mean_of(optimizer->points(), 2)) {
+    CHECK_NEAR(mean, 0, 1);
   }
-  CHECK_NEAR(mean, 0, 1);
 }
 
 TEST(dims_that_a_method_has_not_are_refused) {
   const Csr<double> P = make_joint<double>(20, 3);
   const std::vector<double> initial(80, 0.0);
   const auto is_refused = [&](int dims, Method method) {
-    try {
-      make_optimizer(P.view(), initial.data(), dims, {method});
-    } catch (const std::invalid_argument&) {
-      return true;
-    }
-    return false;
+    return check::throws<std::invalid_argument>(
+        [&] { make_optimizer(P.view(), initial.data(), dims, {method}); });
   };
   CHECK(is_refused(0, Method::automatic));
   CHECK(is_refused(4, Method::barnes_hut));

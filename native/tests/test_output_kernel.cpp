@@ -3,18 +3,13 @@
 
 #include "check.hpp"
 #include "data.hpp"
+#include "plain_forces.hpp"
 
 using namespace acctsne;
 
 namespace {
 
 constexpr double kExponents[] = {1e-3, 0.5, 0.8, 1.5, 2, 10, 1e3};
-
-template <typename Real>
-struct Forces {
-  std::vector<Real> force;
-  double z = 0;
-};
 
 // A cloud as wide as one of exponent 1 would be in its similarity's own unit. In many dimensions
 // points are far from each other: it is narrower there, so that not all similarities underflow.
@@ -28,40 +23,13 @@ std::vector<Real> cloud_for(double exponent, Cloud cloud, Size count, int dims) 
   return points;
 }
 
-// sum_j q (y_i - y_j) / (1 + d^2) and the sum of all q = (1 + d^2)^-exponent.
-template <typename Real, int Dims>
-Forces<double> naive(const std::vector<Real>& points, double exponent) {
-  Forces<double> result{std::vector<double>(points.size(), 0.0)};
-  for (std::size_t i = 0; i < points.size(); i += Dims) {
-    for (std::size_t j = 0; j < points.size(); j += Dims) {
-      if (i == j) {
-        continue;
-      }
-      double difference[Dims];
-      double one_plus_d2 = 1;
-      for (std::size_t axis = 0; axis < Dims; ++axis) {
-        difference[axis] =
-            static_cast<double>(points[i + axis]) - static_cast<double>(points[j + axis]);
-        one_plus_d2 += difference[axis] * difference[axis];
-      }
-      const double q = std::pow(one_plus_d2, -exponent);
-      result.z += q;
-      for (std::size_t axis = 0; axis < Dims; ++axis) {
-        result.force[i + axis] += q / one_plus_d2 * difference[axis];
-      }
-    }
-  }
-  return result;
-}
-
-template <typename Real, int Dims>
-Forces<Real> by(const RepulsionOptions& options, const std::vector<Real>& points, int threads = 2) {
-  ThreadTeam team(threads);
+template <int Dims, typename Real>
+RepulsiveForces<Real> by(const RepulsionOptions& options, const std::vector<Real>& points,
+                         int threads = 2) {
   ChosenRepulsion<Real> repulsion(Dims, options);
-  Forces<Real> result{std::vector<Real>(points.size())};
-  result.z = forces_of(repulsion, map_of<Dims>(points).map(), result.force.data(), team);
+  RepulsiveForces<Real> found = forces_by<Dims>(repulsion, points, threads);
   CHECK(repulsion.used() == options.method);
-  return result;
+  return found;
 }
 
 std::vector<Method> methods_in(int dims) {
@@ -73,17 +41,28 @@ RepulsionOptions options_for(Method method, double exponent, double angle = 0.5)
   return {method, angle, 0.02, {exponent, 1}};
 }
 
-// Root mean square of the error, relative to that of the force.
-template <typename Real, typename Other>
-double relative_error(const Forces<Real>& found, const Forces<Other>& expected) {
-  double error = 0;
-  double size = 0;
-  for (std::size_t c = 0; c < found.force.size(); ++c) {
-    const auto exact = static_cast<double>(expected.force[c]);
-    error += std::pow(static_cast<double>(found.force[c]) - exact, 2);
-    size += exact * exact;
+// Forces of a method that approximates, and Z to a relative error, at any thread count.
+template <typename Real, int Dims>
+void check_against_all_pairs(Method method, std::initializer_list<double> exponents,
+                             double z_error) {
+  for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
+    for (const double exponent : exponents) {
+      const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 3000, Dims);
+      const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
+                               std::to_string(exponent));
+      const RepulsiveForces<Real> exact = by<Dims>(options_for(Method::exact, exponent), points);
+      const RepulsionOptions options = options_for(method, exponent);
+      for_levels([&] {
+        const RepulsiveForces<Real> found = by<Dims>(options, points);
+        CHECK_NEAR(relative_error(found, exact), 0, 0.02);
+        CHECK_NEAR(found.z, exact.z, z_error * exact.z);
+      });
+      const RepulsiveForces<Real> alone = by<Dims>(options, points, 1);
+      for (const int threads : kThreadCounts) {
+        CHECK(same_bytes(by<Dims>(options, points, threads).force, alone.force));
+      }
+    }
   }
-  return size > 0 ? std::sqrt(error / size) : std::sqrt(error);
 }
 
 } // namespace
@@ -130,16 +109,16 @@ TEST(all_pairs_and_an_opened_tree_match_a_double_loop) {
         const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 203, Dims);
         const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
                                  std::to_string(exponent));
-        const Forces<double> expected = naive<Real, Dims>(points, exponent);
+        const RepulsiveForces<double> expected = plain_repulsion<Dims>(points, exponent);
         const double rounding = (sizeof(Real) == 4 ? 2e-5 : 1e-12) + exponent * kEpsilon<Real>;
         for_levels([&] {
           for (const Method method : methods_in(Dims)) {
             const RepulsionOptions options = options_for(method, exponent, 0);
-            const Forces<Real> found = by<Real, Dims>(options, points, 1);
+            const RepulsiveForces<Real> found = by<Dims>(options, points, 1);
             CHECK_NEAR(relative_error(found, expected), 0, rounding);
             CHECK_NEAR(found.z, expected.z, rounding * expected.z);
             for (const int threads : kThreadCounts) {
-              const Forces<Real> again = by<Real, Dims>(options, points, threads);
+              const RepulsiveForces<Real> again = by<Dims>(options, points, threads);
               CHECK(same_bytes(again.force, found.force));
               CHECK_EQUAL(again.z, found.z);
             }
@@ -156,7 +135,7 @@ TEST(distances_beyond_the_type_leave_finite_forces) {
       const std::vector<Real> points = make_cloud<Real>(Cloud::huge, 203, Dims);
       for (const double exponent : kExponents) {
         for (const Method method : methods_in(Dims)) {
-          const Forces<Real> found = by<Real, Dims>(options_for(method, exponent), points);
+          const RepulsiveForces<Real> found = by<Dims>(options_for(method, exponent), points);
           CHECK(all_finite(std::span<const Real>(found.force)));
           CHECK(std::isfinite(found.z) && found.z >= 0);
         }
@@ -167,24 +146,7 @@ TEST(distances_beyond_the_type_leave_finite_forces) {
 
 TEST(the_tree_is_as_close_as_at_exponent_1) {
   for_reals_and_dims([]<typename Real, int Dims>() {
-    for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
-      for (const double exponent : {0.5, 0.8, 2.0, 5.0, 10.0}) {
-        const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 3000, Dims);
-        const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
-                                 std::to_string(exponent));
-        const Forces<Real> exact = by<Real, Dims>(options_for(Method::exact, exponent), points);
-        const RepulsionOptions options = options_for(Method::barnes_hut, exponent);
-        for_levels([&] {
-          const Forces<Real> found = by<Real, Dims>(options, points);
-          CHECK_NEAR(relative_error(found, exact), 0, 0.02);
-          CHECK_NEAR(found.z, exact.z, 0.01 * exact.z);
-        });
-        const Forces<Real> alone = by<Real, Dims>(options, points, 1);
-        for (const int threads : kThreadCounts) {
-          CHECK(same_bytes(by<Real, Dims>(options, points, threads).force, alone.force));
-        }
-      }
-    }
+    check_against_all_pairs<Real, Dims>(Method::barnes_hut, {0.5, 0.8, 2.0, 5.0, 10.0}, 0.01);
   });
 }
 
@@ -195,10 +157,10 @@ TEST(the_tree_converges_with_the_third_power_of_the_angle) {
     for (const double exponent : {0.5, 2.0, 5.0}) {
       const std::vector<double> points = cloud_for<double>(exponent, Cloud::clustered, 3000, Dims);
       const check::Scope scope(std::to_string(Dims) + "-D, exponent " + std::to_string(exponent));
-      const Forces<double> exact = by<double, Dims>(options_for(Method::exact, exponent), points);
+      const RepulsiveForces<double> exact = by<Dims>(options_for(Method::exact, exponent), points);
       const auto error_at = [&](double angle) {
         const RepulsionOptions options = options_for(Method::barnes_hut, exponent, angle);
-        return relative_error(by<double, Dims>(options, points), exact);
+        return relative_error(by<Dims>(options, points), exact);
       };
       CHECK(error_at(0.2) < error_at(0.4) / 5);
       CHECK(error_at(0.2) < 1e-3);
@@ -210,29 +172,10 @@ TEST(the_tree_converges_with_the_third_power_of_the_angle) {
 }
 
 TEST(the_grid_meets_its_error) {
-  const auto run = []<typename Real, int Dims>() {
-    for (const Cloud cloud : {Cloud::uniform, Cloud::clustered}) {
-      for (const double exponent : {1e-3, 0.5, 0.8, 2.0, 5.0, 10.0, 200.0, 1e3}) {
-        const std::vector<Real> points = cloud_for<Real>(exponent, cloud, 3000, Dims);
-        const check::Scope scope(std::string(name_of(cloud)) + ", exponent " +
-                                 std::to_string(exponent));
-        const Forces<Real> exact = by<Real, Dims>(options_for(Method::exact, exponent), points);
-        const RepulsionOptions options = options_for(Method::fft, exponent);
-        for_levels([&] {
-          const Forces<Real> found = by<Real, Dims>(options, points);
-          CHECK_NEAR(relative_error(found, exact), 0, 0.02);
-          CHECK_NEAR(found.z, exact.z, 0.002 * exact.z);
-        });
-        const Forces<Real> alone = by<Real, Dims>(options, points, 1);
-        for (const int threads : kThreadCounts) {
-          CHECK(same_bytes(by<Real, Dims>(options, points, threads).force, alone.force));
-        }
-      }
-    }
-  };
-  for_reals([&]<typename Real>() {
-    run.template operator()<Real, 1>();
-    run.template operator()<Real, 2>();
+  for_reals([]<typename Real>() {
+    const auto exponents = {1e-3, 0.5, 0.8, 2.0, 5.0, 10.0, 200.0, 1e3};
+    check_against_all_pairs<Real, 1>(Method::fft, exponents, 0.002);
+    check_against_all_pairs<Real, 2>(Method::fft, exponents, 0.002);
   });
 }
 

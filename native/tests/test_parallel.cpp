@@ -136,16 +136,12 @@ TEST(the_poll_cancels_a_long_loop) {
       return true;
     });
     std::atomic<int> runs{0};
-    bool cancelled = false;
-    try {
+    CHECK(check::throws<Cancelled>([&] {
       team.for_chunks(20'000, [&](Size, int) {
         ++runs;
         std::this_thread::sleep_for(1ms);
       });
-    } catch (const Cancelled&) {
-      cancelled = true;
-    }
-    CHECK(cancelled);
+    }));
     CHECK(!asked_elsewhere);
     CHECK(runs.load() < 20'000);
   });
@@ -155,14 +151,10 @@ TEST(a_long_chunk_learns_that_it_should_stop) {
   for_thread_counts([](int threads) {
     ThreadTeam team(threads, [] { return true; });
     std::atomic<int> waited_in_vain{0};
-    bool cancelled = false;
-    try {
+    CHECK(check::throws<Cancelled>([&] {
       team.for_chunks(threads,
                       [&](Size, int worker) { waited_in_vain += !is_told_to_stop(team, worker); });
-    } catch (const Cancelled&) {
-      cancelled = true;
-    }
-    CHECK(cancelled);
+    }));
     CHECK_EQUAL(waited_in_vain.load(), 0);
   });
 }
@@ -172,8 +164,7 @@ TEST(the_poll_is_asked_while_the_owner_waits_for_a_helper) {
   ThreadTeam team(2, [] { return true; });
   std::atomic<bool> helper_started{false};
   std::atomic<bool> helper_told{false};
-  bool cancelled = false;
-  try {
+  CHECK(check::throws<Cancelled>([&] {
     team.for_chunks(2, [&](Size, int worker) {
       if (worker == 0) {
         while (!helper_started) {
@@ -184,10 +175,7 @@ TEST(the_poll_is_asked_while_the_owner_waits_for_a_helper) {
       helper_started = true;
       helper_told = is_told_to_stop(team, worker);
     });
-  } catch (const Cancelled&) {
-    cancelled = true;
-  }
-  CHECK(cancelled);
+  }));
   CHECK(helper_told.load());
 }
 
@@ -226,13 +214,7 @@ TEST(uninterrupted_loops_run_to_their_end) {
     CHECK_EQUAL(runs.load(), chunks);
     CHECK_EQUAL(asked.load(), 0);
 
-    bool cancelled = false;
-    try {
-      team.for_chunks(chunks, work);
-    } catch (const Cancelled&) {
-      cancelled = true;
-    }
-    CHECK(cancelled);
+    CHECK(check::throws<Cancelled>([&] { team.for_chunks(chunks, work); }));
   });
 }
 
@@ -243,13 +225,7 @@ TEST(check_asks_between_loops) {
   team.check();
   stop = true;
   std::this_thread::sleep_for(60ms);
-  bool cancelled = false;
-  try {
-    team.check();
-  } catch (const Cancelled&) {
-    cancelled = true;
-  }
-  CHECK(cancelled);
+  CHECK(check::throws<Cancelled>([&] { team.check(); }));
 }
 
 TEST(many_tiny_loops_in_a_row) {

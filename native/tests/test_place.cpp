@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 #include "data.hpp"
+#include "plain_forces.hpp"
 
 using namespace acctsne;
 
@@ -18,26 +19,6 @@ std::vector<Real> positions_near(const std::vector<Real>& map, Size count) {
   }
   std::fill_n(positions.end() - Dims, Dims, Real(1000));
   return positions;
-}
-
-template <typename Real, int Dims>
-double naive_at(const std::vector<Real>& map, const Real* y, double exponent, double* force) {
-  double z = 0;
-  std::fill_n(force, Dims, 0.0);
-  for (std::size_t j = 0; j < map.size(); j += Dims) {
-    double difference[Dims];
-    double one_plus_d2 = 1;
-    for (std::size_t axis = 0; axis < Dims; ++axis) {
-      difference[axis] = static_cast<double>(y[axis]) - static_cast<double>(map[j + axis]);
-      one_plus_d2 += difference[axis] * difference[axis];
-    }
-    const double q = std::pow(one_plus_d2, -exponent);
-    z += q;
-    for (std::size_t axis = 0; axis < Dims; ++axis) {
-      force[axis] += q / one_plus_d2 * difference[axis];
-    }
-  }
-  return z;
 }
 
 // A map, and new points that are drawn to some of its points.
@@ -100,7 +81,7 @@ struct Placement {
 
 // KL of one new point, up to a constant: -sum_j p_j log q_j with q normalised over the map.
 template <typename Real>
-double naive_kl(const Placement<Real>& placement, int dims, Size point, const Real* y) {
+double plain_kl(const Placement<Real>& placement, int dims, Size point, const Real* y) {
   double z = 0;
   std::vector<double> log_q;
   for (std::size_t j = 0; j < placement.map.size(); j += at(dims)) {
@@ -145,7 +126,7 @@ TEST(field_matches_a_loop_over_the_map) {
             double expected[Dims];
             const double z = field->at(positions.data() + i, force);
             const double expected_z =
-                naive_at<Real, Dims>(map, positions.data() + i, exponent, expected);
+                plain_push<Dims>(map, positions.data() + i, exponent, expected);
             z_error2 += (z - expected_z) * (z - expected_z);
             z_size2 += expected_z * expected_z;
             for (std::size_t axis = 0; axis < Dims; ++axis) {
@@ -214,21 +195,17 @@ TEST(a_placed_point_ends_at_a_minimum_of_its_divergence) {
     const std::vector<Real> placed = placement.place(Dims, options, 1000, 0, 20, 2);
     for (Size point = 0; point < 20; ++point) {
       const Real* y = placed.data() + point * Dims;
-      const double kl = naive_kl(placement, Dims, point, y);
-      CHECK(kl < naive_kl(placement, Dims, point, placement.initial.data() + point * Dims));
+      const double kl = plain_kl(placement, Dims, point, y);
+      CHECK(kl < plain_kl(placement, Dims, point, placement.initial.data() + point * Dims));
       for (int axis = 0; axis < Dims; ++axis) {
         for (const Real moved : {Real(-0.05), Real(0.05)}) {
           std::vector<Real> beside(y, y + Dims);
           beside[at(axis)] += moved;
-          CHECK(naive_kl(placement, Dims, point, beside.data()) > kl);
+          CHECK(plain_kl(placement, Dims, point, beside.data()) > kl);
         }
       }
     }
   });
-}
-
-int main() {
-  return check::run_tests();
 }
 
 // One step, which the pull makes a few hundredths long, in float against double. Few positions, so
@@ -258,4 +235,8 @@ TEST(a_new_point_of_very_many_neighbors_loses_none_of_them) {
       CHECK_NEAR(found[axis], expected[axis], 5e-6);
     }
   }
+}
+
+int main() {
+  return check::run_tests();
 }

@@ -120,13 +120,8 @@ TEST(large_arrays_are_filled_and_returned) {
       CHECK(size == 0 || array[size - 1] == 4);
     }
   }
-  bool refused = false;
-  try {
-    make_large_array<double>(std::numeric_limits<std::size_t>::max() / 4, 2);
-  } catch (const std::bad_alloc&) {
-    refused = true;
-  }
-  CHECK(refused);
+  CHECK(check::throws<std::bad_alloc>(
+      [&] { make_large_array<double>(std::numeric_limits<std::size_t>::max() / 4, 2); }));
 }
 
 int main() {

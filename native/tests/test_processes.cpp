@@ -170,12 +170,7 @@ TEST(a_state_that_is_none_in_one_process_is_refused_in_all) {
       if (last) {
         damage(state);
       }
-      try {
-        optimizer->restore(state);
-      } catch (const std::invalid_argument&) {
-        return true;
-      }
-      return false;
+      return check::throws<std::invalid_argument>([&] { optimizer->restore(state); });
     };
     CHECK(!is_refused([](auto&) {}));
     CHECK(is_refused([](auto& state) { state.points.pop_back(); }));
@@ -359,13 +354,7 @@ TEST(processes_stop_together) {
     running = optimizer.get();
     Phase phase;
     phase.iterations = 1'000'000;
-    bool cancelled = false;
-    try {
-      optimizer->run(phase, team, {});
-    } catch (const Cancelled&) {
-      cancelled = true;
-    }
-    CHECK(cancelled);
+    CHECK(check::throws<Cancelled>([&] { optimizer->run(phase, team, {}); }));
     iterations[at(processes.rank())] = optimizer->iterations();
   });
   CHECK(iterations[0] > 0);

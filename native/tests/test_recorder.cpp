@@ -156,13 +156,7 @@ TEST(a_full_recording_is_an_error) {
   LoopRecorder recorder(10);
   ThreadTeam team(1);
   team.for_chunks(5, [](Size, int) {});
-  bool refused = false;
-  try {
-    team.for_chunks(5, [](Size, int) {});
-  } catch (const std::length_error&) {
-    refused = true;
-  }
-  CHECK(refused);
+  CHECK(check::throws<std::length_error>([&] { team.for_chunks(5, [](Size, int) {}); }));
 }
 
 TEST(an_exception_leaves_a_sound_recording) {

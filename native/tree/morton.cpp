@@ -175,15 +175,13 @@ void CodeSorter::sort(std::vector<MortonCode>& codes, std::vector<PointId>& orde
       sorted_order_[to] = order[from];
     }
   });
-  team.for_chunks(chunk_count(static_cast<Size>(buckets), kBucketsPerTask), [&](Size task,
-                                                                                int worker) {
-    const auto first = static_cast<std::size_t>(task * kBucketsPerTask);
-    const auto last = std::min<std::size_t>(first + kBucketsPerTask, buckets);
-    for (std::size_t bucket = first; bucket < last; ++bucket) {
+  const auto sort_buckets = [&](Size begin, Size end, int worker) {
+    for (auto bucket = at(begin); bucket < at(end); ++bucket) {
       sort_bucket(sorted_codes_.data() + starts_[bucket], sorted_order_.data() + starts_[bucket],
                   Size{starts_[bucket + 1]} - Size{starts_[bucket]}, scratch_[at(worker)]);
     }
-  });
+  };
+  parallel_for(team, static_cast<Size>(buckets), kBucketsPerTask, sort_buckets);
   codes.swap(sorted_codes_);
   order.swap(sorted_order_);
 }

@@ -429,6 +429,11 @@ KINDS: dict[str, Callable[[int], Case]] = {
 }
 
 
+def run_one(kind: str, seed: int) -> None:
+    """Make a case and run it here."""
+    KINDS[kind](seed)()
+
+
 class NonsenseError(Exception):
     """What came back cannot be."""
 

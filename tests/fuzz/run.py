@@ -10,14 +10,9 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from fuzz.cases import KINDS
+from fuzz.cases import KINDS, run_one
 from fuzz.files import whole_files
 from fuzz.harness import run_case
-
-
-def run(kind: str, seed: int) -> None:
-    """Run one case here."""
-    KINDS[kind](seed)()
 
 
 def main() -> int:
@@ -32,7 +27,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no {', '.join(unknown)}; there are {', '.join(KINDS)}")
     if args.only:
-        run(kinds[0], args.seed)
+        run_one(kinds[0], args.seed)
         return 0
     whole_files()  # made once, not by the process of every case
     end = monotonic() + 60 * args.minutes
@@ -42,7 +37,7 @@ def main() -> int:
     seed = args.seed
     while monotonic() < end:
         for kind in kinds:
-            outcome = run_case(partial(run, kind, seed))
+            outcome = run_case(partial(run_one, kind, seed))
             counts[kind] += 1
             bar.update()
             if not outcome.good:

@@ -14,6 +14,7 @@
 #include <numeric>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace acctsne {
@@ -94,6 +95,29 @@ private:
 // For whatever is not told of any others.
 inline OneProcess one_process;
 
+// Ends in bytes, for ends that count items of `width` values each.
+template <typename Value>
+std::vector<Size> byte_ends(std::span<const Size> ends, Size width = 1) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  std::vector<Size> bytes(ends.size());
+  std::ranges::transform(ends, bytes.begin(),
+                         [width](Size end) { return end * width * Size{sizeof(Value)}; });
+  return bytes;
+}
+
+// As Communicator has them, of items, of which those of process r end at item ends[r].
+template <typename Value>
+void gather_items(Communicator& processes, Value* array, std::span<const Size> ends) {
+  processes.gather(reinterpret_cast<std::byte*>(array), byte_ends<Value>(ends));
+}
+template <typename Value>
+void exchange_items(Communicator& processes, const Value* sent, std::span<const Size> sent_ends,
+                    Value* received, std::span<const Size> received_ends, Size width = 1) {
+  processes.exchange(reinterpret_cast<const std::byte*>(sent), byte_ends<Value>(sent_ends, width),
+                     reinterpret_cast<std::byte*>(received),
+                     byte_ends<Value>(received_ends, width));
+}
+
 // Adds what leaves a process as long as this lives to a number of bytes.
 class SentCounter {
 public:
@@ -144,9 +168,9 @@ inline std::vector<Size> gather_numbers(Communicator& processes, std::span<const
   std::ranges::copy(mine, all.begin() + processes.rank() * static_cast<Size>(mine.size()));
   std::vector<Size> ends;
   for (int rank = 1; rank <= processes.size(); ++rank) {
-    ends.push_back(rank * static_cast<Size>(mine.size_bytes()));
+    ends.push_back(rank * static_cast<Size>(mine.size()));
   }
-  processes.gather(reinterpret_cast<std::byte*>(all.data()), ends);
+  gather_items(processes, all.data(), ends);
   return all;
 }
 
@@ -160,8 +184,8 @@ inline Size sum(Communicator& processes, Size mine) {
 template <typename Number>
 void broadcast(Communicator& processes, std::span<Number> numbers) {
   if (processes.size() > 1) {
-    const std::vector<Size> ends(at(processes.size()), static_cast<Size>(numbers.size_bytes()));
-    processes.gather(reinterpret_cast<std::byte*>(numbers.data()), ends);
+    const std::vector<Size> ends(at(processes.size()), static_cast<Size>(numbers.size()));
+    gather_items(processes, numbers.data(), ends);
   }
 }
 
@@ -171,7 +195,7 @@ template <typename Add>
 void add_in_order(Communicator& processes, std::span<double> total, Add&& add) {
   const auto count = static_cast<std::size_t>(processes.size());
   const auto rank = static_cast<std::size_t>(processes.rank());
-  const auto bytes = static_cast<Size>(total.size_bytes());
+  const auto numbers = static_cast<Size>(total.size());
   std::vector<double> before(total.size());
   for (std::size_t adding = 0; adding < count; ++adding) {
     if (adding == rank) {
@@ -184,22 +208,21 @@ void add_in_order(Communicator& processes, std::span<double> total, Add&& add) {
     std::vector<Size> received_ends(count, 0);
     if (adding == rank) {
       std::fill(sent_ends.begin() + static_cast<std::ptrdiff_t>(adding) + 1, sent_ends.end(),
-                bytes);
+                numbers);
     }
     if (adding + 1 == rank) {
       std::fill(received_ends.begin() + static_cast<std::ptrdiff_t>(adding), received_ends.end(),
-                bytes);
+                numbers);
     }
-    processes.exchange(reinterpret_cast<const std::byte*>(total.data()), sent_ends,
-                       reinterpret_cast<std::byte*>(before.data()), received_ends);
+    exchange_items(processes, total.data(), sent_ends, before.data(), received_ends);
     if (adding + 1 == rank) {
       std::copy(before.begin(), before.end(), total.begin());
     }
   }
   if (count > 1) { // the last one has it
     std::vector<Size> ends(count, 0);
-    ends.back() = bytes;
-    processes.gather(reinterpret_cast<std::byte*>(total.data()), ends);
+    ends.back() = numbers;
+    gather_items(processes, total.data(), ends);
   }
 }
 
@@ -208,32 +231,17 @@ void add_in_order(Communicator& processes, std::span<double> total, Add&& add) {
 template <typename Item>
 std::vector<Item> deliver(Communicator& processes, const std::vector<Item>& items,
                           std::span<const Size> ends, std::vector<Size>* arrived_ends = nullptr) {
-  static_assert(std::is_trivially_copyable_v<Item>);
-  constexpr auto kItem = static_cast<Size>(sizeof(Item));
-  std::vector<Size> sent(ends.size());
-  std::vector<Size> received(ends.size());
-  std::vector<Size> sent_ends(ends.size());
-  for (std::size_t r = 0; r < ends.size(); ++r) {
-    sent_ends[r] = ends[r] * kItem;
-    sent[r] = sent_ends[r] - (r > 0 ? sent_ends[r - 1] : 0);
-  }
+  std::vector<Size> counts(ends.size());
+  std::adjacent_difference(ends.begin(), ends.end(), counts.begin());
   std::vector<Size> one_each(ends.size());
-  for (std::size_t r = 0; r < ends.size(); ++r) {
-    one_each[r] = static_cast<Size>((r + 1) * sizeof(Size));
-  }
-  processes.exchange(reinterpret_cast<const std::byte*>(sent.data()), one_each,
-                     reinterpret_cast<std::byte*>(received.data()), one_each);
-  for (std::size_t r = 1; r < received.size(); ++r) {
-    received[r] += received[r - 1];
-  }
-  std::vector<Item> arrived(at(received.back() / kItem));
-  processes.exchange(reinterpret_cast<const std::byte*>(items.data()), sent_ends,
-                     reinterpret_cast<std::byte*>(arrived.data()), received);
+  std::iota(one_each.begin(), one_each.end(), Size{1});
+  std::vector<Size> received(ends.size());
+  exchange_items(processes, counts.data(), one_each, received.data(), one_each);
+  std::partial_sum(received.begin(), received.end(), received.begin());
+  std::vector<Item> arrived(at(received.back()));
+  exchange_items(processes, items.data(), ends, arrived.data(), received);
   if (arrived_ends != nullptr) {
-    arrived_ends->clear();
-    for (const Size end : received) {
-      arrived_ends->push_back(end / kItem);
-    }
+    *arrived_ends = std::move(received);
   }
   return arrived;
 }
@@ -246,16 +254,18 @@ void gather_rows(Communicator& processes, Value* values, Size rows, Size width) 
   }
   std::vector<Size> ends(at(processes.size()));
   for (int rank = 0; rank < processes.size(); ++rank) {
-    ends[at(rank)] = rows_of(rank, processes.size(), rows).end * width * Size{sizeof(Value)};
+    ends[at(rank)] = rows_of(rank, processes.size(), rows).end * width;
   }
-  processes.gather(reinterpret_cast<std::byte*>(values), ends);
+  gather_items(processes, values, ends);
 }
 
-// Calls body(begin, end) for the rows cut into chunks of `grain`, which divides kBlockRows.
+// Calls body(begin, end) or body(begin, end, worker) for the rows cut into chunks of `grain`, which
+// divides kBlockRows.
 template <typename Body>
 void parallel_for(ThreadTeam& team, Rows rows, Size grain, Body&& body) {
-  parallel_for(team, rows.end - rows.begin, grain,
-               [&](Size begin, Size end) { body(rows.begin + begin, rows.begin + end); });
+  parallel_for(team, rows.end - rows.begin, grain, [&](Size begin, Size end, int worker) {
+    call_for_chunk(body, rows.begin + begin, rows.begin + end, worker);
+  });
 }
 
 // Numbers that a pass sums over all rows, a set for each chunk of them.
@@ -282,9 +292,9 @@ public:
     std::vector<Size> ends;
     for (int rank = 0; rank < processes.size(); ++rank) {
       const Rows theirs = rows_of(rank, processes.size(), rows_);
-      ends.push_back(chunk_count(theirs.end, grain_) * width_ * Size{sizeof(double)});
+      ends.push_back(chunk_count(theirs.end, grain_) * width_);
     }
-    processes.gather(reinterpret_cast<std::byte*>(numbers_.data()), ends);
+    gather_items(processes, numbers_.data(), ends);
   }
 
   // Calls body(numbers of the chunk) for all chunks, in their order.

@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -129,12 +130,22 @@ inline Size chunk_count(Size n, Size grain) {
   return (n + grain - 1) / grain;
 }
 
-// Calls body(begin, end) for [0, n) cut into chunks of `grain`.
+// Calls body(begin, end, worker), or body(begin, end) if it takes no more.
+template <typename Body>
+void call_for_chunk(Body& body, Size begin, Size end, [[maybe_unused]] int worker) {
+  if constexpr (std::is_invocable_v<Body&, Size, Size, int>) {
+    body(begin, end, worker);
+  } else {
+    body(begin, end);
+  }
+}
+
+// Calls body(begin, end) or body(begin, end, worker) for [0, n) cut into chunks of `grain`.
 template <typename Body>
 void parallel_for(ThreadTeam& team, Size n, Size grain, Body&& body) {
-  team.for_chunks(chunk_count(n, grain), [&](Size chunk, int) {
+  team.for_chunks(chunk_count(n, grain), [&](Size chunk, int worker) {
     const Size begin = chunk * grain;
-    body(begin, begin + grain < n ? begin + grain : n);
+    call_for_chunk(body, begin, begin + grain < n ? begin + grain : n, worker);
   });
 }
 

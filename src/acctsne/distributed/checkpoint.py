@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from acctsne._core import BLOCK_ROWS
 from acctsne.affinities.affinities import Affinities, form_of
 from acctsne.affinities.forms import Conditional
 from acctsne.distributed.optimizer import SharedOptimizer
-from acctsne.distributed.processes import BLOCK_ROWS, Processes
+from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows
 from acctsne.embedding.checkpoint import Checkpoint, OtherFit, descent_of, fingerprint
 from acctsne.embedding.optimizer_archive import read_repulsion

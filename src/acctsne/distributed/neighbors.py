@@ -15,8 +15,8 @@ import numpy.typing as npt
 from acctsne import _core
 from acctsne.distributed.processes import Processes
 from acctsne.distributed.rows import SharedRows
-from acctsne.neighbors.euclidean import chosen_mode, has_components, sample_rows
-from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, frame_of_sample, sampled_rows
+from acctsne.neighbors.euclidean import chosen_mode, sample_rows, search_in
+from acctsne.neighbors.frame import Frame, frame_of_sample, sampled_rows
 from acctsne.neighbors.given import squared
 from acctsne.neighbors.libraries import BAD_METRIC
 from acctsne.neighbors.metrics import EuclideanForm, by_metric, euclidean_form, native_metric
@@ -35,7 +35,7 @@ def find_neighbors(rows: SharedRows, settings: SearchSettings, processes: Proces
     asked = settings if metric == "euclidean" else replace(settings, n_components=0)
     with progress_bar("neighbors", rows.n_samples, "pt", settings.verbose) as move_to:
         found = _search(rows, form, asked, processes, move_to)
-    log_recall(found.mode, found.recall)
+    log_recall(found)
     if metric == "euclidean":
         return found
     with processes.agreeing():
@@ -53,45 +53,21 @@ def _search(
     processes: Processes,
     progress: Progress,
 ) -> Neighbors:
-    own, n_samples, threads = form.data, rows.n_samples, settings.threads
+    own, n_samples = form.data, rows.n_samples
     mode = chosen_mode(settings.mode, n_samples, own.shape[1])
     frame = shared_frame(own, n_samples, settings, mode, processes)
-    projection = frame.project(own, threads)
-    components = None
-    if has_components(frame, settings.n_components):
-        components = principal_components(
-            projection.coordinates, n_samples, settings.n_components, threads, processes, frame.axes
-        )
-    asked = (settings.n_neighbors, settings.in_double)
-    if mode == "exact":
-        indices, squares = _core.nearest_neighbors(
-            frame.rows(own, projection), *asked, threads, progress, processes
-        )
-        recall = 1.0
-    else:
-        sample = processes.bcast(
-            sample_rows(n_samples, settings.random) if processes.rank == 0 else None
-        )
-        indices, squares, recall = _core.approximate_neighbors(
-            frame.rows(own, projection), *asked, sample, threads, progress, processes
-        )
-    return Neighbors(
-        indices,
-        squares,
-        scale=frame.scale,
-        mode=mode,
-        recall=recall,
-        frame=frame,
-        components=components,
-        among=n_samples,
-    )
+    sample = None
+    if mode == "approximate":
+        first = processes.rank == 0
+        sample = processes.bcast(sample_rows(n_samples, settings.random) if first else None)
+    return search_in(frame, own, settings, sample, progress, n_samples, processes)
 
 
 def shared_frame(
     own: npt.NDArray[Any], n_samples: int, settings: SearchSettings, mode: str, processes: Processes
 ) -> Frame:
     """Find the frame of all rows: the first process does, from rows of all."""
-    n_axes = None if mode == "exact" else APPROXIMATE_AXES
+    n_axes = None if mode == "exact" else _core.APPROXIMATE_AXES
     sample = _every(own, n_samples, sampled_rows(n_samples, n_axes), processes)
     largest = max(processes.allgather(_extent(own)))
     frame = None
@@ -116,15 +92,3 @@ def _every(
     mine = [row - here.start for row in names if here.start <= row < here.stop]
     ends = np.cumsum(processes.allgather(len(mine)))
     return processes.joined(np.ascontiguousarray(own[mine]), [int(end) for end in ends])
-
-
-def principal_components(
-    own: npt.NDArray[Any],
-    n_samples: int,
-    n_components: int,
-    threads: int,
-    processes: Processes,
-    axes: npt.NDArray[Any] | None = None,
-) -> npt.NDArray[np.float64]:
-    """Compute own rows' coordinates on the principal axes of all rows."""
-    return _core.principal_components(own, n_components, threads, axes, n_samples, processes)

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, isfinite, log, log2, sqrt
 
-from acctsne._core import APPROXIMATE_AXES, FEW_FEATURES
-from acctsne.distributed.processes import BLOCK_ROWS
+from acctsne._core import APPROXIMATE_AXES, BLOCK_ROWS, FEW_FEATURES
 from acctsne.neighbors.euclidean import RECALL_SAMPLE, chosen_mode
 from acctsne.optimize.schedule import LOOK_EVERY
 from acctsne.runtime.checks import MAX_SAMPLES

@@ -28,9 +28,6 @@ Bytes = npt.NDArray[np.uint8]
 # MPI counts in 32 bits.
 MOST_AT_ONCE = 2**30
 
-# Rows that are never divided between processes (native/include/acctsne/communicator.hpp).
-BLOCK_ROWS = 4096
-
 # An attribute of errors that every process raises: nobody waits for one that ends by such an error.
 KNOWN = "_acctsne_known_to_all"
 

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from acctsne import _core
 from acctsne.affinities.affinities import Affinities, form_of
 from acctsne.affinities.similarity import Similarity
-from acctsne.distributed.neighbors import find_neighbors, principal_components
+from acctsne.distributed.neighbors import find_neighbors
 from acctsne.distributed.optimizer import SharedOptimizer
 from acctsne.distributed.processes import Processes
 from acctsne.init.layouts import finished, random_layout, separate_coincident
@@ -55,12 +56,13 @@ class SharedStages(Stages):
             assert isinstance(problem.given, Samples)
             components = found.components if found else None
             if components is None:
-                components = principal_components(
+                # Of own rows, on the axes of all.
+                components = _core.principal_components(
                     problem.given.X.own,
-                    problem.n_samples,
                     problem.n_components,
                     problem.threads,
-                    self._processes,
+                    n_samples=problem.n_samples,
+                    processes=self._processes,
                 )
             everything = self._processes.all_rows(components, problem.n_samples)
             layout = finished(everything, problem.dtype, problem.threads) if first else None

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from sklearn.utils.random import sample_without_replacement
 
 from acctsne import _core
-from acctsne.neighbors.frame import APPROXIMATE_AXES, Frame, Projection, find_frame
-from acctsne.neighbors.principal_components import principal_components
+from acctsne.neighbors.frame import Frame, find_frame
 from acctsne.neighbors.records import Neighbors, SearchSettings
+from acctsne.runtime.communicator import Communicator
 from acctsne.runtime.progress import Progress
 
 # Exact up to here: as much work as 300,000 samples of 50 features. Its time grows with N^1.6 where
@@ -33,26 +33,53 @@ def chosen_mode(mode: str, n_samples: int, n_features: int) -> str:
     """Decide what "auto" means for data of this size."""
     if mode != "auto":
         return mode
-    work = n_samples**1.6 * min(n_features, APPROXIMATE_AXES)
+    work = n_samples**1.6 * min(n_features, _core.APPROXIMATE_AXES)
     return "exact" if work <= EXACT_WORK else "approximate"
 
 
 def search(X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = None) -> Neighbors:
     """Find the neighbours of every row of a dense array among the others."""
     mode = chosen_mode(settings.mode, *X.shape)
-    n_axes = None if mode == "exact" else APPROXIMATE_AXES
+    n_axes = None if mode == "exact" else _core.APPROXIMATE_AXES
     frame = find_frame(X, settings.n_neighbors, settings.threads, n_axes)
+    sample = None if mode == "exact" else sample_rows(len(X), settings.random)
+    return search_in(frame, X, settings, sample, progress)
+
+
+def search_in(
+    frame: Frame,
+    X: npt.NDArray[Any],
+    settings: SearchSettings,
+    sample: npt.NDArray[np.int32] | None,
+    progress: Progress,
+    n_samples: int | None = None,
+    processes: Communicator | None = None,
+) -> Neighbors:
+    """Find the neighbours of rows of X among each other, in a frame; with a sample, approximately.
+
+    Of several processes each has its own of `n_samples` rows, and the sample of all.
+    """
     projection = frame.project(X, settings.threads)
-    components = _components(frame, projection, settings)
-    asked = (frame.rows(X, projection), settings.n_neighbors, settings.in_double)
-    if mode == "exact":
-        indices, squared = _core.nearest_neighbors(*asked, settings.threads, progress)
-        recall = 1.0
-    else:
-        sample = sample_rows(len(X), settings.random)
-        indices, squared, recall = _core.approximate_neighbors(
-            *asked, sample, settings.threads, progress
+    components = None
+    if _has_components(frame, settings.n_components):
+        # Within the frame's axes, where those of X would take longer: they hardly turn against
+        # those of all features (docs/tuning.md).
+        components = _core.principal_components(
+            projection.coordinates,
+            settings.n_components,
+            settings.threads,
+            frame.axes,
+            n_samples,
+            processes,
         )
+    asked = (frame.rows(X, projection), settings.n_neighbors, settings.in_double)
+    how = (settings.threads, progress, processes)
+    if sample is None:
+        mode, recall = "exact", 1.0
+        indices, squared = _core.nearest_neighbors(*asked, *how)
+    else:
+        mode = "approximate"
+        indices, squared, recall = _core.approximate_neighbors(*asked, sample, *how)
     return Neighbors(
         indices,
         squared,
@@ -61,6 +88,7 @@ def search(X: npt.NDArray[Any], settings: SearchSettings, progress: Progress = N
         recall=recall,
         frame=frame,
         components=components,
+        among=n_samples,
     )
 
 
@@ -71,21 +99,7 @@ def exact_neighbors(
     return search(X, replace(settings, mode="exact"), progress)
 
 
-def _components(
-    frame: Frame, projection: Projection, settings: SearchSettings
-) -> npt.NDArray[np.float64] | None:
-    """Compute principal components within the frame's axes, where those of X would take longer.
-
-    They hardly turn against those of all features (docs/tuning.md).
-    """
-    if not has_components(frame, settings.n_components):
-        return None
-    return principal_components(
-        projection.coordinates, settings.n_components, settings.threads, frame.axes
-    )
-
-
-def has_components(frame: Frame, n_components: int) -> bool:
+def _has_components(frame: Frame, n_components: int) -> bool:
     """Say whether principal components are to be computed within the frame's axes."""
     if frame.axes is None or len(frame.axes) <= _core.FEW_FEATURES:
         return False

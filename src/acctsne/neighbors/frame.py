@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne import _core
-from acctsne._core import APPROXIMATE_AXES as APPROXIMATE_AXES
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,12 @@ class Frame:
     """Scale, centre and axes of the data, in which other rows can be placed too."""
 
     scale: float
-    center: npt.NDArray[np.float64]
+    centre: npt.NDArray[np.float64]
     axes: npt.NDArray[np.float32] | None  # None for the features as they are
 
     def project(self, X: npt.NDArray[Any], threads: int) -> Projection:
         """Place rows."""
-        return Projection(*_core.project(X, self.scale, self.center, self.axes, threads))
+        return Projection(*_core.project(X, self.scale, self.centre, self.axes, threads))
 
     def leading(self, n_axes: int) -> "Frame":
         """Return the same with so many axes at most."""

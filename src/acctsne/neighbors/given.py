@@ -14,7 +14,7 @@ from acctsne.runtime.checks import check_sparse
 from acctsne.runtime.rows import computed_dtype
 from acctsne.runtime.tables import turned_into_numbers
 
-# Distances that are sorted or squared at a time.
+# Distances that are sorted, squared or converted at a time.
 BLOCK_ELEMENTS = 2**22
 
 
@@ -60,10 +60,10 @@ def _refuse(graph: csr_matrix, wrong: npt.NDArray[np.bool_], what: str) -> None:
 def _from_pair(pair: tuple[Any, ...]) -> csr_matrix:
     if len(pair) != 2:
         raise ValueError(f"neighbours are given as (indices, distances); got {len(pair)} arrays")
-    indices, distances, *_ = check_indices_and_distances(*pair)
-    n, k = indices.shape
+    found = check_indices_and_distances(*pair)
+    n, k = found.indices.shape
     offsets = np.arange(0, n * k + 1, k)
-    return csr_matrix((distances.ravel(), indices.ravel(), offsets), shape=(n, n))
+    return csr_matrix((found.distances.ravel(), found.indices.ravel(), offsets), shape=(n, n))
 
 
 def check_indices_and_distances(

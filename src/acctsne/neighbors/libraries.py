@@ -75,17 +75,11 @@ def library_neighbors(X: Any, settings: SearchSettings) -> NearestNeighborsResul
         mode = "exact" if X.shape[0] <= FEW_SAMPLES else mode
     with limited_libraries(settings.threads), _blaming_parameters(settings), _checked_data():
         exact = _ScikitLearn(X, settings)
-        if mode == "exact":
-            found = exact.neighbors()
-            _check_distances(found.distances)
-            return found
-        indices, distances = _by_pynndescent(X, settings, exact)
-        _check_distances(distances)
-        sample = sample_rows(X.shape[0], settings.random)
-        # The sample itself is one of the first k + 1, or as near as they are.
-        limits = exact.query(X[sample], settings.n_neighbors + 1).distances[:, -1:]
-        recall = float((distances[sample] <= limits * (1 + 1e-6)).mean())
-    return NearestNeighborsResult(indices, distances, "approximate", recall)
+        if mode == "approximate":
+            return _by_pynndescent(X, settings, exact)
+        found = exact.neighbors()
+        _check_distances(found.distances)
+        return found
 
 
 @contextmanager
@@ -205,15 +199,16 @@ class _ScikitLearn:
             # scikit-learn calls a metric for one of two symmetric pairs only.
             distances, indices = self._search.kneighbors()
             return NearestNeighborsResult(indices.astype(np.int32), distances)
-        indices, distances, *_ = self.query(self._X, self._n_neighbors + 1)
+        found = self.query(self._X, self._n_neighbors + 1)
         # At infinite distances scikit-learn names samples twice, or none.
-        _check_distances(distances)
-        others = indices != np.arange(len(indices), dtype=np.int32)[:, None]
+        _check_distances(found.distances)
+        count = len(found.indices)
+        others = found.indices != np.arange(count, dtype=np.int32)[:, None]
         # Duplicates may hide the sample itself: one of them goes in its place.
         others[others.all(axis=1), 0] = False
-        shape = (len(indices), self._n_neighbors)
+        shape = (count, self._n_neighbors)
         return NearestNeighborsResult(
-            indices[others].reshape(shape), distances[others].reshape(shape)
+            found.indices[others].reshape(shape), found.distances[others].reshape(shape)
         )
 
     def query(self, rows: Any, k: int) -> NearestNeighborsResult:
@@ -335,7 +330,8 @@ def _is_compiled(metric: Any) -> bool:
 
 def _by_pynndescent(
     X: Any, settings: SearchSettings, exact: _ScikitLearn
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+) -> NearestNeighborsResult:
+    """Find neighbours approximately, and estimate which part of the true ones they are."""
     k, metric = settings.n_neighbors, settings.metric
     try:
         from pynndescent import NNDescent
@@ -361,9 +357,14 @@ def _by_pynndescent(
     rows = np.arange(len(indices))[:, None]
     short = np.flatnonzero(((indices < 0) | (indices == rows)).any(axis=1))
     if len(short):
-        found, theirs, *_ = exact.query(X[short], k + 1)
+        found = exact.query(X[short], k + 1)
         # The sample is left out, or the last one where duplicates hide the sample.
-        order = np.argsort(found == short[:, None], axis=1, kind="stable")[:, :k]
-        indices[short] = np.take_along_axis(found, order, axis=1)
-        distances[short] = np.take_along_axis(theirs, order, axis=1)
-    return indices, distances
+        order = np.argsort(found.indices == short[:, None], axis=1, kind="stable")[:, :k]
+        indices[short] = np.take_along_axis(found.indices, order, axis=1)
+        distances[short] = np.take_along_axis(found.distances, order, axis=1)
+    _check_distances(distances)
+    sample = sample_rows(X.shape[0], settings.random)
+    # The sample itself is one of the first k + 1, or as near as they are.
+    limits = exact.query(X[sample], k + 1).distances[:, -1:]
+    recall = float((distances[sample] <= limits * (1 + 1e-6)).mean())
+    return NearestNeighborsResult(indices, distances, "approximate", recall)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
+from acctsne.neighbors.given import blocks_of_rows
 from acctsne.neighbors.records import NearestNeighborsResult, Neighbors, in_precision_of_data
 from acctsne.runtime.rows import BLOCK_ROWS, computed_dtype
 
@@ -22,12 +23,9 @@ NATIVE_METRICS = {
     "cosine": "cosine",
     "correlation": "correlation",
 }
-# Distances that are converted at once: Ctrl-C is looked for in between.
-BLOCK_NUMBERS = 2**22
-
 # Metrics whose distance is half the squared Euclidean one of rows with length 1, and whether the
 # rows are centred first.
-CENTERS_ROWS = {"cosine": False, "correlation": True}
+CENTRES_ROWS = {"cosine": False, "correlation": True}
 
 
 def native_metric(metric: Any, metric_params: dict[str, Any] | None) -> str | None:
@@ -76,19 +74,19 @@ def euclidean_form(
     none = np.empty(0, dtype=np.intp)
     if metric in ("euclidean", "sqeuclidean"):
         return EuclideanForm(X, metric, none)
-    centered = CENTERS_ROWS[metric]
-    unit = np.zeros((len(X), X.shape[1] + (not centered)), dtype=computed_dtype(X))
+    centred = CENTRES_ROWS[metric]
+    unit = np.zeros((len(X), X.shape[1] + (not centred)), dtype=computed_dtype(X))
     for start in range(0, len(X), BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS].astype(np.float64)
         # By the largest value first: squares can then neither overflow nor all vanish.
         block /= _nonzero(np.abs(block).max(axis=1))
-        if centered:
+        if centred:
             constant = np.flatnonzero(block.max(axis=1) == block.min(axis=1))
             refuse_constant_rows(first_row + start + constant, name)
             block -= block.mean(axis=1)[:, None]
         block /= _nonzero(np.linalg.norm(block, axis=1))
         unit[start : start + len(block), : X.shape[1]] = block
-    if centered:
+    if centred:
         return EuclideanForm(unit, metric, none)
     zero = np.flatnonzero(~X.any(axis=1))
     unit[zero, -1] = 1
@@ -140,9 +138,7 @@ def _distances(found: Neighbors, form: EuclideanForm) -> npt.NDArray[Any]:
     dtype = computed_dtype(form.data)
     squared = found.squared_distances
     distances = squared if squared.dtype == dtype else np.empty(squared.shape, dtype)
-    height = max(1, BLOCK_NUMBERS // max(1, squared.shape[1]))
-    for begin in range(0, len(squared), height):
-        rows = slice(begin, begin + height)
+    for rows in blocks_of_rows(*squared.shape):
         distances[rows] = _distances_of_rows(squared[rows], found.scale, form.metric, dtype)
     return distances
 
@@ -157,6 +153,6 @@ def _distances_of_rows(
         if scale == 1:
             return squared
         return in_precision_of_data(_divided(_divided(squared, scale), scale), dtype)
-    assert metric in CENTERS_ROWS, metric
+    assert metric in CENTRES_ROWS, metric
     halves: npt.NDArray[Any] = np.minimum(squared / 2, 2)
     return halves

@@ -247,13 +247,12 @@ def _nearest_neighbors(
     if native is None or issparse(X):
         X = computed(X)
         with busy("neighbors", settings.verbose):
-            indices, distances, mode, recall = library_neighbors(X, settings)
-        distances = in_precision_of_data(distances, X.dtype)
-        log_recall(mode, recall)
-        return NearestNeighborsResult(indices, distances, mode, recall), None
+            found = library_neighbors(X, settings)
+        log_recall(found)
+        return found._replace(distances=in_precision_of_data(found.distances, X.dtype)), None
     form = euclidean_form(X, native)
-    found = _search_natively(form.data, replace(settings, n_components=0))
-    return by_metric(found, form, among_themselves=True), found.frame
+    searched = _search_natively(form.data, replace(settings, n_components=0))
+    return by_metric(searched, form, among_themselves=True), searched.frame
 
 
 def _is_exact(X: Any, mode: str) -> bool:
@@ -266,14 +265,14 @@ def _is_exact(X: Any, mode: str) -> bool:
 def _search_natively(X: npt.NDArray[Any], settings: SearchSettings) -> Neighbors:
     with progress_bar("neighbors", len(X), "pt", settings.verbose) as move_to:
         found = search(X, settings, move_to)
-    log_recall(found.mode, found.recall)
+    log_recall(found)
     return found
 
 
-def log_recall(mode: str, recall: float) -> None:
+def log_recall(found: NearestNeighborsResult | Neighbors) -> None:
     """Tell how good an approximate search was."""
-    if mode == "approximate":
-        logger.info("approximate neighbours: estimated recall %.4f", recall)
+    if found.mode == "approximate":
+        logger.info("approximate neighbours: estimated recall %.4f", found.recall)
 
 
 def _check_metric(metric: Any) -> None:

@@ -11,18 +11,14 @@ from acctsne.runtime.memory import room_for_columns
 from acctsne.runtime.rows import native_csr, summed_csr
 
 
-def principal_components(
-    X: Any, n_components: int, threads: int, axes: npt.NDArray[Any] | None = None
-) -> npt.NDArray[np.float64]:
+def principal_components(X: Any, n_components: int, threads: int) -> npt.NDArray[np.float64]:
     """Compute the coordinates of the rows of X on its leading principal axes.
 
     Each axis points so that its largest loading is positive, as in scikit-learn. Coordinates are up
-    to one common factor. Axes that X does not have are zero, and all are if X is constant. X may
-    itself be coordinates, on the orthonormal columns of `axes`; loadings are then those of the
-    features that these columns have.
+    to one common factor. Axes that X does not have are zero, and all are if X is constant.
     """
     if not issparse(X):
-        return _core.principal_components(X, n_components, threads, axes)
+        return _core.principal_components(X, n_components, threads)
     X = summed_csr(X)
     if X.nnz < X.shape[1]:
         X = without_empty_columns(X)

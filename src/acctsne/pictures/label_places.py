@@ -63,17 +63,17 @@ def island_medians(points: Array, codes: Array, n_categories: int) -> Array:
     return places
 
 
-def spread(centers: Array, sizes: Array) -> Array:
+def spread(centres: Array, sizes: Array) -> Array:
     """Move boxes apart as little as needed.
 
     Parameters
     ----------
-    centers, sizes : ndarray of shape (n_boxes, 2)
+    centres, sizes : ndarray of shape (n_boxes, 2)
         Where the boxes should be, and their widths and heights.
 
     Returns
     -------
-    centers : ndarray of shape (n_boxes, 2)
+    centres : ndarray of shape (n_boxes, 2)
         Where they overlap no more, or least after a fixed number of rounds.
 
     Examples
@@ -82,22 +82,22 @@ def spread(centers: Array, sizes: Array) -> Array:
     >>> spread(np.array([[0.0, 0.0], [4.0, 1.0]]), np.full((2, 2), [9.0, 3.0])).tolist()
     [[0.0, -1.0], [4.0, 2.0]]
     """
-    centers = centers.astype(float)
+    centres = centres.astype(float)
     room = (sizes[:, None] + sizes[None]) / 2
-    upper = np.triu(np.ones((len(centers), len(centers)), dtype=bool), k=1)
+    upper = np.triu(np.ones((len(centres), len(centres)), dtype=bool), k=1)
     for _ in range(_ROUNDS):
-        overlaps = room - np.abs(centers[None] - centers[:, None])
+        overlaps = room - np.abs(centres[None] - centres[:, None])
         pairs = np.argwhere((overlaps > 1e-6).all(axis=-1) & upper)
         if len(pairs) == 0:
             break
         for i, j in pairs:
-            offset = centers[j] - centers[i]
+            offset = centres[j] - centres[i]
             overlap = room[i, j] - np.abs(offset)
             if overlap.min() <= 0:  # by an earlier move
                 continue
             # Along the direction in which less has to be moved; half the way for each.
             axis = np.argmin(overlap)
             move = np.copysign(overlap[axis] / 2, offset[axis])
-            centers[i, axis] -= move
-            centers[j, axis] += move
-    return centers
+            centres[i, axis] -= move
+            centres[j, axis] += move
+    return centres

@@ -192,7 +192,7 @@ class _Scene:
     labels: Categories | None
     fade: Array | float  # how much of its opacity each point has
     caption: str
-    center: Array
+    centre: Array
     radius: float  # that the camera sees from the centre
     seconds: float
 
@@ -241,7 +241,7 @@ class _Flips:
         self.labels = labels
         every = np.concatenate(maps.layouts)
         low, high = every.min(axis=0), every.max(axis=0)
-        self.center = (low + high) / 2
+        self.centre = (low + high) / 2
         self.radius = 1.05 * float((high - low).max()) / 2 or 1.0
 
     def __len__(self) -> int:
@@ -270,7 +270,7 @@ class _Flips:
             labels,
             fade[shown],
             titles[before] if step == 0 else f"{titles[before]} \u2192 {titles[after]}",
-            self.center,
+            self.centre,
             self.radius,
             _MAP_SECONDS if step == 0 else 1 / _FRAMES_A_SECOND,
         )
@@ -330,7 +330,7 @@ class _Film:
             legend=scene.labels is not None and len(scene.labels.names) <= MAX_NAMES,
             title=scene.caption if self.title is None else f"{self.title}: {scene.caption}",
         )
-        for axis, middle in zip("xyz", scene.center, strict=False):
+        for axis, middle in zip("xyz", scene.centre, strict=False):
             self.ax.set(**{f"{axis}lim": (middle - scene.radius, middle + scene.radius)})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acctsne.neighbors.metrics import CENTERS_ROWS
+from acctsne.neighbors.metrics import CENTRES_ROWS
 from acctsne.neighbors.sparse import scale_of
 from acctsne.runtime.progress import Progress
 
@@ -42,7 +42,7 @@ class SparseRows:
         # By the largest value first: squares can then neither overflow nor all vanish.
         X = _scaled(X, np.asarray(abs(X).max(axis=1).todense()).ravel())
         squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-        if CENTERS_ROWS[metric]:
+        if CENTRES_ROWS[metric]:
             means = np.asarray(X.mean(axis=1)).ravel()
             lengths = np.sqrt(squares - X.shape[1] * means**2)
             self._means = means / lengths * np.sqrt(X.shape[1])
