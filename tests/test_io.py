@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -207,6 +209,22 @@ def test_files_that_cannot_be_read_in_parts(folder: Path) -> None:
     (folder / "x.parquet").write_text("This is a letter.")
     with pytest.raises(io.DataError, match="not a readable parquet file"):
         io.open_rows(folder / "x.parquet")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_tables_are_read_by_the_calling_thread_alone(folder: Path) -> None:
+    # pyarrow's threads abort a program that ends while they start.
+    program = (
+        "import os, sys, pyarrow.feather, pyarrow.parquet\n"
+        "from acctsne import io\n"
+        "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "before = threads()\n"
+        "for path in sys.argv[1:]: io.read(path)\n"
+        "io.open_rows(sys.argv[1]).read()\n"
+        "assert threads() == before, (before, threads())\n"
+    )
+    files = [str(folder / name) for name in ("x.parquet", "x.feather")]
+    subprocess.run([sys.executable, "-c", program, *files], check=True)
 
 
 # How tables are understood.

@@ -1,5 +1,7 @@
 """Tables of typed columns: parquet, arrow and feather files, through pyarrow."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +23,10 @@ from acctsne.runtime.optional import require
 # The column of the data's nearest neighbours, under the name and in the form that embedding-atlas
 # documents: {"ids": [...], "distances": [...]}, with row numbers from 0.
 NEIGHBORS = "neighbors"
+
+# pyarrow's threads abort a program that ends while they start, as one in five does that only reads
+# a file on a busy machine. It is told to do without.
+ALONE = {"use_threads": False}
 
 
 def read_arrow(path: Path, wanted: Wanted) -> Data:
@@ -58,21 +64,20 @@ def _values(column: Any) -> Array:
 
 def open_parquet(path: Path, wanted: Wanted) -> StoredRows:
     """Open a parquet file, of whose row groups those are read that hold the rows asked for."""
-    parquet = require("pyarrow.parquet", "parquet")
-    with unreadable(path), open(path, "rb") as opened, parquet.ParquetFile(opened) as file:
+    with unreadable(path), _opened_parquet(path) as file:
         metadata = file.metadata
         columns = _arrow_columns(path, file.schema_arrow, metadata.num_rows, wanted)
-        columns = columns.without_counters(file.read(columns=columns.counters))
+        columns = columns.without_counters(file.read(columns=columns.counters, **ALONE))
         groups = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
     begins = np.concatenate([[0], np.cumsum(groups)]).tolist()
 
     def read(begin: int, end: int) -> Array:
         rows = np.empty((end - begin, len(columns.features)), columns.dtype)
-        with unreadable(path), open(path, "rb") as opened, parquet.ParquetFile(opened) as file:
+        with unreadable(path), _opened_parquet(path) as file:
             for group, first in enumerate(begins[:-1]):
                 start, stop = max(begin, first), min(end, begins[group + 1])
                 if start < stop:
-                    table = file.read_row_group(group, columns=columns.features)
+                    table = file.read_row_group(group, columns=columns.features, **ALONE)
                     part = table.slice(start - first, stop - start)
                     rows[start - begin : stop - begin] = _numbers(path, part, columns, start)
         return rows
@@ -81,12 +86,21 @@ def open_parquet(path: Path, wanted: Wanted) -> StoredRows:
     return StoredRows(path, shape, columns.dtype, read, guesses=columns.guesses)
 
 
+@contextmanager
+def _opened_parquet(path: Path) -> Iterator[Any]:
+    parquet = require("pyarrow.parquet", "parquet")
+    # From an open file: pyarrow takes only names that are UTF-8. Buffers are filled by threads.
+    with open(path, "rb") as file, parquet.ParquetFile(file, pre_buffer=False) as opened:
+        yield opened
+
+
 def _read_arrow_table(path: Path) -> Any:
-    # From an open file: pyarrow takes only names that are UTF-8.
-    with open(path, "rb") as file:
-        if suffix_of(path) == ".parquet":
-            return require("pyarrow.parquet", "parquet").read_table(file)
-        return require("pyarrow.feather", "parquet").read_table(file, memory_map=False)
+    if suffix_of(path) == ".parquet":
+        with _opened_parquet(path) as file:
+            return file.read(**ALONE)
+    # What is in memory is read by no other thread, an open file is.
+    held = require("pyarrow", "parquet").BufferReader(path.read_bytes())
+    return require("pyarrow.feather", "parquet").read_table(held, **ALONE)
 
 
 def _is_numeric(kind: Any) -> bool:
