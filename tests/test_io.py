@@ -248,6 +248,9 @@ def table(folder: Path, text: str, name: str = "t.csv") -> Path:
         (",0,1\n0,1.5,2\n1,3,4\n", [[1.5, 2], [3, 4]], None),
         ("0,1,2,3,4\n5,6,7,8,9\n", [[5, 6, 7, 8, 9]], None),
         ("0,1\n1,0\n", [[0, 1], [1, 0]], None),
+        # A single row is a sample if any of its cells is a number.
+        ("0,1,2,3,4\n", [[0, 1, 2, 3, 4]], None),
+        ("x,1,2\n", [[1, 2]], ["x"]),
         # As R's write.csv does.
         ('"","u","v"\n"r1",1,2\n"r2",3,4\n', [[1, 2], [3, 4]], None),
         ("a;b\n1;2\n3;4\n", [[1, 2], [3, 4]], None),
@@ -267,6 +270,12 @@ def table(folder: Path, text: str, name: str = "t.csv") -> Path:
         ("a;b\n1,5;2\n-3,25;4e1\n", [[1.5, 2], [-3.25, 40]], None),
         ("1,5;2,5\n3,5;4,5\n", [[1.5, 2.5], [3.5, 4.5]], None),
         ("a;kind\n1,5;x, y\n3;z\n", [[1.5], [3]], ["x, y", "z"]),
+        # Tables that were saved as csv with tabs in them.
+        ("a\tb\n1\t2\n3\t4\n", [[1, 2], [3, 4]], None),
+        ("1,5\t2\n3\t4,5\n", [[1.5, 2], [3, 4.5]], None),
+        ('a,kind\n1,"x\ty"\n3,z\n', [[1], [3]], ["x\ty", "z"]),
+        # A cell of several lines.
+        ('a,kind\n1,"x\ny"\n3,"a ""b"""\n', [[1], [3]], ["x\ny", 'a "b"']),
         # Numbers of rows are no features.
         ("id,a,b\n7,1,2\n9,3,4\n", [[1, 2], [3, 4]], None),
         ("Index,a\n3,1\n4,3\n", [[1], [3]], None),
@@ -293,6 +302,7 @@ def test_header_and_labels_are_detected(
         ("id,a\n7,1\n9,3\n", "columns", "column 'id' numbers the rows and is left out"),
         ("row,a\n1,1\n2,3\n", "columns", "column 'row' numbers the rows and is left out"),
         ("a;b\n1;2\n3;4\n", "delimiter", "cells are separated by semicolons"),
+        ("a\tb\n1\t2\n3\t4\n", "delimiter", "cells are separated by tabs"),
         ("a;b\n1,5;2\n3;4\n", "delimiter", "numbers have a decimal comma"),
         ("a,class,label\n1,7,5\n3,9,6\n", "labels", "column 'label' has the name of labels, too"),
     ],
@@ -457,6 +467,14 @@ def test_ids_are_text(tmp_path: Path) -> None:
         ("a,kind\n1,x\n3,y,5\n", "t.csv: row 3 has 3 columns instead of 2"),
         ("a,b\n1\n3,4\n", "t.csv: row 2 has 1 columns instead of 2"),
         ("", "t.csv: the file is empty"),
+        ("a,b\n", "t.csv: a header and no rows"),
+        ("1,2\n1_000,4\n", "t.csv: row 2, column 'column 1': '1_000' is not a number"),
+        ("1,2\n\u0663,4\n", "t.csv: row 2, column 'column 1': '\u0663' is not a number"),
+        # Quotes that do not close would take the rows below into their cell.
+        ('a,kind\n1,x\n3,"y\n5,z\n', "t.csv: row 3: a cell begins with a quote and does not end"),
+        ('a,kind\n1,"x\n3,"y\n5,z\n', "t.csv: row 2: a cell begins with a quote and does not end"),
+        ('a,b\n1,2\n3,"4' + "\n5,6" * 1000, "t.csv: row 3: a cell begins with a quote"),
+        ("1|2\n3|4\n", "holds text, and is the only one; cells are taken to be separated by ','"),
         ("id,kind,a\nq,x,1\nr,y,2\n", "t.csv: column 'id', 'kind' holds text"),
         ("kind\nx\ny\n", "t.csv: column 'kind' holds text"),
     ],
@@ -466,6 +484,13 @@ def test_bad_tables(tmp_path: Path, text: str, said: str) -> None:
         io.read(table(tmp_path, text))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_quotes_in_columns_that_are_left_out(tmp_path: Path) -> None:
+    path = table(tmp_path, 'a,kind,note\n1,x,"y\n3,z,w\n')
+    with pytest.raises(io.DataError, match="row 2: a cell begins with a quote"):
+        io.read(path, labels="kind", drop=["note"])
 
 
 def with_a_hole(value: float) -> Array:

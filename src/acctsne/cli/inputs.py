@@ -58,7 +58,7 @@ def add_reading_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--delimiter",
         metavar="CHARACTER",
-        help="between the cells of a csv (default: comma, or semicolon if the first row has it)",
+        help="between the cells of a csv (default: comma, or what the first row has, ; or tab)",
     )
 
 
@@ -112,7 +112,7 @@ def in_flags(message: str, options: argparse.Namespace) -> str:
     """Say an error of reading in the words of the command line."""
     for argument in ("labels", "drop"):
         message = message.replace(f"({argument})", f"(--{argument})")
-    message = message.replace("by key", "by --key")
+    message = message.replace("by key", "by --key").replace("delimiter says", "--delimiter says")
     said = {
         "--labels": [options.labels],
         "--key": [options.key],

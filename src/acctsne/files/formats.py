@@ -85,8 +85,8 @@ def read(
         Whether the first row of a csv or tsv names the columns; None detects it.
     delimiter : str, default=None
         The character between two cells of a csv or tsv; None is the tab for tsv, and for csv the
-        comma, or the semicolon if the first row has that. Beside another than the comma, numbers
-        may have decimal commas.
+        comma, or the semicolon or tab if the first row has one. Beside another than the comma,
+        numbers may have decimal commas.
 
     Returns
     -------
