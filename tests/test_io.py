@@ -771,6 +771,12 @@ def test_labels_of_any_kind_come_back(tmp_path: Path, suffix: str) -> None:
         (np.ma.masked_array([7, 8, 9], mask=[False, True, False]), [7, None, 9]),
         (["a\rb", "c\nd", 'e"'], ["a\rb", "c\nd", 'e"']),
         ([1 + 2j, None, "x"], ["(1+2j)", None, "x"]),
+        # As h5py gives text.
+        (np.array([b"b", b"a", b"c\xff"]), ["b", "a", "c\\xff"]),
+        # Integers of which some are missing, which NumPy has not.
+        (pd.Series([7, None, 9], dtype="Int64"), [7, None, 9]),
+        (polars.Series([7, None, 9]), [7, None, 9]),
+        (pa.array([7, None, 9]), [7, None, 9]),
     ):
         io.write(path, X[:3], labels=labels)
         if suffix in (".npy", ".mtx"):
