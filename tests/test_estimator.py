@@ -3,6 +3,7 @@
 import inspect
 import logging
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,39 @@ class TestDropIn:
     def test_takes_y_and_ignores_it(self, X: Array) -> None:
         y = np.arange(90)
         np.testing.assert_array_equal(small().fit_transform(X, y), small().fit(X).embedding_)
+
+
+class OfFewParameters(TSNE):
+    """What a program may have made of scikit-learn's class: it sets the others itself."""
+
+    def __init__(self, perplexity: float = 8, metric: str = "cosine") -> None:
+        super().__init__(perplexity=perplexity, metric=metric, random_state=0)
+
+
+class Turned(TSNE):
+    """A method that stands for one of scikit-learn's takes what that takes."""
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        self.embedding_ = super().fit_transform(X)[:, ::-1]
+        return self.embedding_
+
+
+class TestSubclasses:
+    def test_of_fewer_parameters(self, X: Array, tmp_path: Path) -> None:
+        expected = TSNE(perplexity=8, metric="cosine", random_state=0).fit(X)
+        tsne = OfFewParameters()
+        assert set(tsne.get_params()) == {"perplexity", "metric"}
+        tsne.fit(X).save(tmp_path / "map.npz")
+        for one in (tsne, clone(tsne).fit(X), OfFewParameters.load(tmp_path / "map.npz")):
+            np.testing.assert_array_equal(one.embedding_, expected.embedding_)
+            np.testing.assert_array_equal(one.transform(X + 1), expected.transform(X + 1))
+        with pytest.raises(ValueError, match="'perplexity' parameter of OfFewParameters"):
+            OfFewParameters(perplexity=0).fit(X)
+
+    def test_with_a_method_of_its_own(self, X: Array) -> None:
+        expected = TSNE(perplexity=8, random_state=0).fit_transform(X)[:, ::-1]
+        turned = Turned(perplexity=8, random_state=0).fit(X)
+        np.testing.assert_array_equal(turned.embedding_, expected)
 
 
 class TestParameters:
