@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from acctsne import TSNE, quality
+from acctsne import TSNE, Affinities, quality
 
 Array = npt.NDArray[Any]
 
@@ -317,6 +317,12 @@ class TestFrames:
         tsne = small()
         np.testing.assert_array_equal(tsne.fit_transform(frame), small().fit_transform(X))
         np.testing.assert_array_equal(tsne.feature_names_in_, self.NAMES)
+
+    def test_names_are_of_the_last_data(self, X: Array) -> None:
+        tsne = small(init="random").fit(pd.DataFrame(X, columns=list(self.NAMES)))
+        tsne.fit(Affinities.from_data(X, perplexity=8))
+        assert not hasattr(tsne, "n_features_in_")
+        assert not hasattr(tsne, "feature_names_in_")
 
     def test_pandas_out(self, X: Array) -> None:
         frame = pd.DataFrame(X, columns=list(self.NAMES), index=np.arange(90) + 1000)

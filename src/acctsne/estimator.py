@@ -446,6 +446,9 @@ class TSNE(
                 descent, frame = (
                     (resumed, None) if resumed else start(problem, timer, self._stages(), keep)
                 )
+            if samples is None:
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)  # of an earlier fit's data
             # For transform(): the data that the map is of, and how it was searched.
             self._fit_X = samples
             self._fit_frame = (self.metric, frame) if frame else None
