@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,16 @@ def test_embed_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert lines[0] == "x,y,label"
     assert len(lines) == 151
     assert printed.err == ""
+
+
+def test_stdout_has_the_bytes_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("names.txt").write_text("Käfer\n日本\n" * 75, encoding="utf-8")
+    command = ["embed", "data.npy", "--labels", "names.txt", *FAST]
+    written = BytesIO()
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(written, encoding="ascii", newline="\r\n"))
+    assert main([*command, "-o", "-"]) == 0
+    assert main([*command, "-o", "map.csv"]) == 0
+    assert written.getvalue() == Path("map.csv").read_bytes()
 
 
 def test_notes_are_on_stderr(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -801,6 +812,16 @@ def test_values_of_options_that_are_none(folder: Path, capsys: pytest.CaptureFix
     said = capsys.readouterr().err
     assert "two numbers with a comma between them; got '0.5,x'" in said
     assert "tuple" not in said
+
+
+def test_an_initial_layout_that_is_not_there(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["embed", "data.npy", "--init", "absent.npy"])
+    said = capsys.readouterr().err
+    assert "or a file that holds positions; got 'absent.npy'" in said
+    assert "ndarray" not in said
 
 
 def test_help_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
