@@ -211,6 +211,36 @@ def test_files_that_cannot_be_read_in_parts(folder: Path) -> None:
         io.open_rows(folder / "x.parquet")
 
 
+def test_arrow_files_of_either_form(tmp_path: Path) -> None:
+    # Hugging Face's datasets are kept as streams.
+    table = pa.Table.from_pandas(FRAME)
+    for begin in (pa.ipc.new_file, pa.ipc.new_stream):
+        with begin(str(tmp_path / "x.arrow"), table.schema) as file:
+            file.write_table(table, max_chunksize=5)
+        data = io.read(tmp_path / "x.arrow")
+        np.testing.assert_array_equal(data.X, X)
+        assert data.labels is not None
+        assert data.labels.tolist() == LABELS.tolist()
+    whole = (tmp_path / "x.arrow").read_bytes()
+    (tmp_path / "x.arrow").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(io.DataError, match=r"x\.arrow: not a readable arrow file"):
+        io.read(tmp_path / "x.arrow")
+
+
+def test_columns_of_one_name(tmp_path: Path) -> None:
+    twice = pa.table([pa.array([1.0, 2.0]), pa.array([3.0, 4.0])], names=["a", "a"])
+    pq.write_table(twice, tmp_path / "x.parquet")
+    feather.write_feather(twice, tmp_path / "x.feather")
+    for name, read in (
+        ("x.parquet", io.read),
+        ("x.parquet", io.open_rows),
+        ("x.feather", io.read),
+        ("x.feather", lambda path: read_columns(path, 2)),
+    ):
+        with pytest.raises(io.DataError, match=rf"{name}: several columns are called 'a'"):
+            read(tmp_path / name)
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
 def test_tables_are_read_by_the_calling_thread_alone(folder: Path) -> None:
     # pyarrow's threads abort a program that ends while they start.

@@ -1,5 +1,6 @@
 """Tables of typed columns: parquet, arrow and feather files, through pyarrow."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ from acctsne.runtime.optional import require
 # The column of the data's nearest neighbours, under the name and in the form that embedding-atlas
 # documents: {"ids": [...], "distances": [...]}, with row numbers from 0.
 NEIGHBORS = "neighbors"
+
+# How an arrow file begins that is a stream of batches, without a list of them at its end.
+STREAM = b"\xff\xff\xff\xff"
 
 # pyarrow's threads abort a program that ends while they start, as one in five does that only reads
 # a file on a busy machine. It is told to do without.
@@ -91,6 +95,7 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
     parquet = require("pyarrow.parquet", "parquet")
     # From an open file: pyarrow takes only names that are UTF-8. Buffers are filled by threads.
     with open(path, "rb") as file, parquet.ParquetFile(file, pre_buffer=False) as opened:
+        _check_names(path, opened.schema_arrow.names)
         yield opened
 
 
@@ -98,9 +103,25 @@ def _read_arrow_table(path: Path) -> Any:
     if suffix_of(path) == ".parquet":
         with _opened_parquet(path) as file:
             return file.read(**ALONE)
+    arrow = require("pyarrow", "parquet")
+    held = path.read_bytes()
     # What is in memory is read by no other thread, an open file is.
-    held = require("pyarrow", "parquet").BufferReader(path.read_bytes())
-    return require("pyarrow.feather", "parquet").read_table(held, **ALONE)
+    file = arrow.BufferReader(held)
+    if held.startswith(STREAM):
+        table = arrow.ipc.open_stream(file).read_all()
+    else:
+        table = require("pyarrow.feather", "parquet").read_table(file, **ALONE)
+    _check_names(path, table.column_names)
+    return table
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    """Refuse names that several columns have, by which they are found."""
+    for name, times in Counter(names).most_common(1):
+        if times > 1:
+            raise DataError(
+                f"{path}: several columns are called {name!r}; give them different names"
+            )
 
 
 def _is_numeric(kind: Any) -> bool:
