@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -768,6 +769,33 @@ def test_transform(folder: Path) -> None:
     np.save("new.npy", X[:20] + 0.01)
     assert main(["transform", "fitted.npz", "new.npy", "-o", "new_map.csv"]) == 0
     assert io.read("new_map.csv").X.shape == (20, 2)
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
+def test_transform_finds_columns_by_name(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv("data.csv")
+    write = (
+        pd.DataFrame.to_parquet
+        if name == "new.parquet"
+        else partial(pd.DataFrame.to_csv, index=False)
+    )
+    fit = ["embed", "data.csv", "--labels", "digit", "--map", "fitted.npz", "-o", "map.npy"]
+    assert main([*fit, *FAST]) == 0
+    write(frame[frame.columns[::-1]].assign(extra=1.5, note="x"), name)
+    assert main(["transform", "fitted.npz", name, "-o", "again.npy"]) == 0
+    np.testing.assert_array_equal(np.load("again.npy"), np.load("map.npy"))
+    assert "warning" not in capsys.readouterr().err
+    write(frame.rename(columns={"p7": "q7"}), name)
+    said = failure(capsys, "transform", "fitted.npz", name, "-o", "again.npy")
+    assert f"MAP has columns of names: --columns: {name}: no column 'p7'; there are 'p0'" in said
+    # Whoever names the columns knows which they are, and arrays have none.
+    given = ["--columns", ",".join(frame.columns[:-1]).replace("p7", "q7")]
+    np.save("new.npy", frame.to_numpy()[:, :-1])
+    for arguments in ([name, *given], ["new.npy"]):
+        assert main(["transform", "fitted.npz", *arguments, "-o", "again.npy"]) == 0
+        np.testing.assert_array_equal(np.load("again.npy"), np.load("map.npy"))
 
 
 def test_transform_without_a_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -403,6 +403,21 @@ def test_text_is_told_by_many_rows(tmp_path: Path) -> None:
     assert data.X.shape == (3002, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("b,id,kind,a\n1,7,x,2\n3,9,y,4\n", ("b", "a")),
+        ("1,2\n3,4\n", None),
+        ("a,a\n1,2\n3,4\n", None),  # which do not tell them apart
+    ],
+)
+def test_names_of_features(tmp_path: Path, text: str, names: tuple[str, ...] | None) -> None:
+    assert io.read(table(tmp_path, text)).feature_names == names
+    if names is not None:
+        pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
+        assert io.read(tmp_path / "t.parquet").feature_names == names
+
+
 def test_columns_can_be_named(tmp_path: Path) -> None:
     path = table(tmp_path, "id,a,b,kind,group\nq,1,2,x,5\nr,3,4,y,6\n")
     data = io.read(path, labels="kind", drop=["id", "group"])

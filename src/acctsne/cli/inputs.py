@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -180,7 +181,7 @@ def _only_values(path: Path, n_samples: int) -> npt.NDArray[Any]:
 def with_labels(data: io.Data, path: str) -> io.Data:
     """Add labels from a file of their own."""
     with blaming("--labels"):
-        return io.Data(data.X, io.read_labels(path, data.X.shape[0]), path)
+        return replace(data, labels=io.read_labels(path, data.X.shape[0]), label_name=path)
 
 
 def is_file_of_labels(labels: str | None) -> bool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,13 +45,14 @@ def _read(path: Path, wanted: Wanted) -> Data:
     columns = _arrow_columns(path, table.schema, table.num_rows, wanted)
     columns = columns.without_counters(table)
     X = _numbers(path, table, columns, 0)
+    data = Data(X, guesses=columns.guesses, feature_names=tuple(columns.features))
     if columns.label is None:
-        return Data(X, None, None, columns.guesses)
+        return data
     labels = table.column(columns.label)
     # NumPy has no missing integers: all would become floats.
     listed = labels.null_count > 0
     cells = np.array(labels.to_pylist(), dtype=object) if listed else labels.to_numpy()
-    return Data(X, cells, columns.label, columns.guesses)
+    return replace(data, labels=cells, label_name=columns.label)
 
 
 def arrow_columns(path: Path) -> dict[str, Array]:

@@ -5,6 +5,7 @@ import gzip
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from math import isfinite
 from pathlib import Path
@@ -136,10 +137,13 @@ def _read(path: Path, wanted: Wanted) -> Data:
     if len(features) < len(chosen.features):
         guesses.append(left_out(names[i] for i in counters))
     X = loaded if features == list(range(width)) else loaded[:, features]
+    named = sampled.has_header and len(set(names)) == width
+    feature_names = tuple(names[i] for i in features) if named else None
+    data = Data(X, guesses=tuple(guesses), feature_names=feature_names)
     if chosen.label is None:
-        return Data(X, None, None, tuple(guesses))
+        return data
     labels = np.array(list(orders))[loaded[:, chosen.label].astype(np.intp)]
-    return Data(X, labels, names[chosen.label], tuple(guesses))
+    return replace(data, labels=labels, label_name=names[chosen.label])
 
 
 def _sample(path: Path, wanted: Wanted) -> Sampled:
