@@ -735,6 +735,20 @@ def test_pictures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert opened == [(folder / "map.html").as_uri()]
 
 
+def test_view_replaces_pages_alone_without_being_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    io.write("map.csv", np.random.default_rng(0).normal(size=(20, 2)))
+    for _ in range(2):
+        assert main(["view", "map.csv", "--no-browser"]) == 0
+    Path("map.html").write_text("<!DOCTYPE html>\nprecious")
+    capsys.readouterr()
+    said = failure(capsys, "view", "map.csv", "--no-browser")
+    assert "error: -o: map.html: exists, and is no page that acctsne has written" in said
+    assert Path("map.html").read_text() == "<!DOCTYPE html>\nprecious"
+    assert main(["view", "map.csv", "-o", "map.html", "--no-browser"]) == 0
+
+
 def test_view_of_several_maps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Y = np.random.default_rng(0).normal(size=(30, 2))
     io.write("old.csv", Y[:20], labels=np.arange(20) % 2)
