@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.manifold import TSNE as SklearnTSNE  # noqa: N811
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -429,6 +430,19 @@ class TestCallback:
         # The estimator is none the worse.
         tsne.set_params(callback=None).fit(X)
         assert tsne.n_iter_ == 249
+
+    def test_an_earlier_map_is_not_taken_for_the_one_being_made(
+        self, X: Array, tmp_path: Path
+    ) -> None:
+        tsne = small().fit(X)
+
+        def save(*_: Any) -> None:
+            with pytest.raises(NotFittedError):
+                tsne.save(tmp_path / "map.npz")
+
+        tsne.set_params(callback=save).fit(X + 1)
+        assert not list(tmp_path.iterdir())
+        np.testing.assert_array_equal(tsne.transform(X[:3] + 1), tsne.embedding_[:3])
 
     def test_exception_in_the_callback_does_not_leave_an_old_kl(self, X: Array) -> None:
         def callback(*_: Any) -> None:

@@ -446,9 +446,10 @@ class TSNE(
                 descent, frame = (
                     (resumed, None) if resumed else start(problem, timer, self._stages(), keep)
                 )
-            if samples is None:
-                for name in ("n_features_in_", "feature_names_in_"):
-                    self.__dict__.pop(name, None)  # of an earlier fit's data
+            # Of an earlier fit, lest a callback take its map for that of this data.
+            of_data = ("n_features_in_", "feature_names_in_") if samples is None else ()
+            for name in ("embedding_", "kl_divergence_", *of_data):
+                self.__dict__.pop(name, None)
             # For transform(): the data that the map is of, and how it was searched.
             self._fit_X = samples
             self._fit_frame = (self.metric, frame) if frame else None
@@ -508,8 +509,6 @@ class TSNE(
         if checkpoint is not None:
             checkpoint.check_place(descent, schedule)
         self.learning_rate_ = schedule[0].learning_rate.first
-        if hasattr(self, "kl_divergence_"):
-            del self.kl_divergence_  # an earlier fit's, lest it stay if this one ends by an error
         try:
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
                 observers = Observers(
