@@ -410,6 +410,23 @@ def test_a_map_of_cells_in_capitals(folder: Path) -> None:
     np.testing.assert_array_equal(read_embedding(Path("MAP.H5AD"), None).X, np.eye(3, 2))
 
 
+def test_a_fitted_estimator_is_a_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Its data has as many columns as its map.
+    np.save("flat.npy", np.load("data.npy")[:, 20:22])
+    assert main(["embed", "flat.npy", "-o", "map.npy", "--map", "fitted.npz", *FAST]) == 0
+    np.testing.assert_array_equal(read_embedding(Path("fitted.npz"), None).X, np.load("map.npy"))
+    said = []
+    for each in ("map.npy", "fitted.npz"):
+        assert main(["score", "flat.npy", each, "--quiet"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    for each in ("map.npy", "fitted.npz"):
+        arguments = ["--init", each, "--schedule", "sklearn", *FAST]
+        assert main(["embed", "data.npy", "-o", f"from_{each[:3]}.npy", *arguments]) == 0
+    np.testing.assert_array_equal(np.load("from_fit.npy"), np.load("from_map.npy"))
+    assert failure(capsys, "plot", "absent.npz", "-o", "a.png").endswith("absent.npz: no such file")
+
+
 @pytest.mark.parametrize("rest", [["plot", "-o", "a.png"], ["view"], ["score", "data.npy"]])
 def test_a_sparse_matrix_is_no_map(
     folder: Path, capsys: pytest.CaptureFixture[str], rest: list[str]

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from acctsne.cli.messages import blaming, note
 from acctsne.files import formats as io
 from acctsne.files.h5ad import OBSM_KEY
+from acctsne.files.numpy_arrays import MAP_NAME, has_map
 from acctsne.files.records import Guess
 from acctsne.files.replacing import suffix_of
 from acctsne.runtime.progress import busy
@@ -130,6 +131,8 @@ def read_embedding(path: Path, labels: str | None) -> io.Data:
     """Read a map, with its labels if it has any."""
     own = is_file_of_labels(labels)
     key = OBSM_KEY if suffix_of(path) == ".h5ad" else None
+    if suffix_of(path) == ".npz" and path.is_file() and has_map(path):
+        key = MAP_NAME  # a fitted estimator has its data, too
     try:
         data = io.read(path, labels=None if own else labels, key=key)
     except io.DataError as error:

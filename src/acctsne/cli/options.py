@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from acctsne.cli.inputs import read_embedding
 from acctsne.cli.messages import blaming_arguments
 from acctsne.compat.scikit_learn import StrOptions, make_constraint
 from acctsne.estimator import PARAMETER_CONSTRAINTS, TSNE
@@ -106,7 +107,7 @@ def _readings(text: str, may_be_file: bool, may_be_pair: bool) -> Iterator[Any]:
     yield text
     if may_be_file and Path(text).is_file():
         try:
-            yield np.array(io.read(text).X)
+            yield np.array(read_embedding(Path(text), None).X)
         except io.DataError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 
