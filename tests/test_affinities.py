@@ -184,5 +184,14 @@ def test_some_rows_short_of_the_perplexity_are_logged(caplog: pytest.LogCaptureF
 
 def test_no_row_reaching_the_perplexity_is_a_warning() -> None:
     indices, squared = neighbors_of(np.zeros((20, 2)), 10)
-    with pytest.warns(RuntimeWarning, match="no row can reach perplexity 3 with 10 neighbours"):
+    with pytest.warns(
+        RuntimeWarning, match="perplexity 3 with 10 neighbours: too many samples are"
+    ):
         joint_probabilities(Neighbors(indices, squared), Similarity("gaussian", (3.0,)), 1)
+
+
+def test_a_perplexity_below_one_is_no_fault_of_the_data() -> None:
+    indices, squared = neighbors_of(np.random.default_rng(0).normal(size=(20, 2)), 4)
+    said = "no row can reach perplexity 0.5: the smallest is 1, of a single neighbour"
+    with pytest.warns(RuntimeWarning, match=said):
+        joint_probabilities(Neighbors(indices, squared), Similarity("gaussian", (0.5,)), 1)

@@ -416,6 +416,13 @@ class TestTooLargePerplexity:
         expected = Affinities.from_data(data, perplexity=[5, 10], **settings)
         assert (P.to_scipy() != expected.to_scipy()).nnz == 0
 
+    @pytest.mark.parametrize("n_neighbors", [1, 2])
+    def test_is_reduced_to_one_at_least(self, n_neighbors: int) -> None:
+        X = np.random.default_rng(0).normal(size=(20, 3))
+        with pytest.warns(UserWarning, match="; 1 is used instead"):
+            P = Affinities.from_data(X, n_neighbors=n_neighbors)
+        np.testing.assert_allclose(P.perplexities, 1, rtol=1e-2)
+
     def test_the_largest_possible_stays(self) -> None:
         X = np.random.default_rng(0).normal(size=(20, 3))
         P = Affinities.from_data(X, perplexity=19)

@@ -229,6 +229,19 @@ class TestNoArrays:
             with pytest.raises(ValueError, match=f"X has {said}"):
                 call([[1.0], row, [3.0]])
 
+    @pytest.mark.parametrize("kind", [pd.Series, pl.Series, "objects"])
+    def test_a_column_of_rows(self, kind: Any) -> None:
+        # As texts' embeddings are kept beside the texts.
+        rows = [row.tolist() for row in normal()]
+        column = np.empty(60, dtype=object)
+        column[:] = rows
+        given = column if kind == "objects" else kind(rows)
+        said = r"X is a \w+ whose values are rows; numpy\.stack\(X\) makes an array of them"
+        for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
+            with pytest.raises(ValueError, match=said):
+                call(given)
+        np.testing.assert_array_equal(np.stack(cast(Any, given)), normal())
+
     def test_rows_of_different_lengths(self) -> None:
         for call in (small().fit, lambda X: nearest_neighbors(X, 1)):
             with pytest.raises(
@@ -246,6 +259,13 @@ class TestTables:
         for call in (small().fit, lambda X: nearest_neighbors(X, 3)):
             with pytest.raises(ValueError, match=r"its column 'odd' .*'text'.*leave it out"):
                 call(table)
+
+    @pytest.mark.parametrize("kind", ["pandas", "polars"])
+    def test_column_of_rows(self, kind: str) -> None:
+        table = tables_with([[1.0, 2.0]] * 60)[kind]
+        said = r"its column 'odd' holds several values in each row, .* numpy\.stack makes an array"
+        with pytest.raises(ValueError, match=said):
+            small().fit(table)
 
     @pytest.mark.parametrize("kind", ["pandas", "pandas of arrow", "polars", "pyarrow"])
     @pytest.mark.parametrize(

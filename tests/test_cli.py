@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,16 @@ def test_embed_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert lines[0] == "x,y,label"
     assert len(lines) == 151
     assert printed.err == ""
+
+
+def test_stdout_has_the_bytes_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("names.txt").write_text("Käfer\n日本\n" * 75, encoding="utf-8")
+    command = ["embed", "data.npy", "--labels", "names.txt", *FAST]
+    written = BytesIO()
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(written, encoding="ascii", newline="\r\n"))
+    assert main([*command, "-o", "-"]) == 0
+    assert main([*command, "-o", "map.csv"]) == 0
+    assert written.getvalue() == Path("map.csv").read_bytes()
 
 
 def test_notes_are_on_stderr(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -396,6 +408,23 @@ def test_labels_that_are_missing(folder: Path, capsys: pytest.CaptureFixture[str
 def test_a_map_of_cells_in_capitals(folder: Path) -> None:
     io.write("MAP.H5AD", np.eye(3, 2))
     np.testing.assert_array_equal(read_embedding(Path("MAP.H5AD"), None).X, np.eye(3, 2))
+
+
+def test_a_fitted_estimator_is_a_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Its data has as many columns as its map.
+    np.save("flat.npy", np.load("data.npy")[:, 20:22])
+    assert main(["embed", "flat.npy", "-o", "map.npy", "--map", "fitted.npz", *FAST]) == 0
+    np.testing.assert_array_equal(read_embedding(Path("fitted.npz"), None).X, np.load("map.npy"))
+    said = []
+    for each in ("map.npy", "fitted.npz"):
+        assert main(["score", "flat.npy", each, "--quiet"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    for each in ("map.npy", "fitted.npz"):
+        arguments = ["--init", each, "--schedule", "sklearn", *FAST]
+        assert main(["embed", "data.npy", "-o", f"from_{each[:3]}.npy", *arguments]) == 0
+    np.testing.assert_array_equal(np.load("from_fit.npy"), np.load("from_map.npy"))
+    assert failure(capsys, "plot", "absent.npz", "-o", "a.png").endswith("absent.npz: no such file")
 
 
 @pytest.mark.parametrize("rest", [["plot", "-o", "a.png"], ["view"], ["score", "data.npy"]])
@@ -723,6 +752,20 @@ def test_pictures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert opened == [(folder / "map.html").as_uri()]
 
 
+def test_view_replaces_pages_alone_without_being_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    io.write("map.csv", np.random.default_rng(0).normal(size=(20, 2)))
+    for _ in range(2):
+        assert main(["view", "map.csv", "--no-browser"]) == 0
+    Path("map.html").write_text("<!DOCTYPE html>\nprecious")
+    capsys.readouterr()
+    said = failure(capsys, "view", "map.csv", "--no-browser")
+    assert "error: -o: map.html: exists, and is no page that acctsne has written" in said
+    assert Path("map.html").read_text() == "<!DOCTYPE html>\nprecious"
+    assert main(["view", "map.csv", "-o", "map.html", "--no-browser"]) == 0
+
+
 def test_view_of_several_maps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Y = np.random.default_rng(0).normal(size=(30, 2))
     io.write("old.csv", Y[:20], labels=np.arange(20) % 2)
@@ -757,6 +800,33 @@ def test_transform(folder: Path) -> None:
     np.save("new.npy", X[:20] + 0.01)
     assert main(["transform", "fitted.npz", "new.npy", "-o", "new_map.csv"]) == 0
     assert io.read("new_map.csv").X.shape == (20, 2)
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
+def test_transform_finds_columns_by_name(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv("data.csv")
+    write = (
+        pd.DataFrame.to_parquet
+        if name == "new.parquet"
+        else partial(pd.DataFrame.to_csv, index=False)
+    )
+    fit = ["embed", "data.csv", "--labels", "digit", "--map", "fitted.npz", "-o", "map.npy"]
+    assert main([*fit, *FAST]) == 0
+    write(frame[frame.columns[::-1]].assign(extra=1.5, note="x"), name)
+    assert main(["transform", "fitted.npz", name, "-o", "again.npy"]) == 0
+    np.testing.assert_array_equal(np.load("again.npy"), np.load("map.npy"))
+    assert "warning" not in capsys.readouterr().err
+    write(frame.rename(columns={"p7": "q7"}), name)
+    said = failure(capsys, "transform", "fitted.npz", name, "-o", "again.npy")
+    assert f"MAP has columns of names: --columns: {name}: no column 'p7'; there are 'p0'" in said
+    # Whoever names the columns knows which they are, and arrays have none.
+    given = ["--columns", ",".join(frame.columns[:-1]).replace("p7", "q7")]
+    np.save("new.npy", frame.to_numpy()[:, :-1])
+    for arguments in ([name, *given], ["new.npy"]):
+        assert main(["transform", "fitted.npz", *arguments, "-o", "again.npy"]) == 0
+        np.testing.assert_array_equal(np.load("again.npy"), np.load("map.npy"))
 
 
 def test_transform_without_a_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -801,6 +871,16 @@ def test_values_of_options_that_are_none(folder: Path, capsys: pytest.CaptureFix
     said = capsys.readouterr().err
     assert "two numbers with a comma between them; got '0.5,x'" in said
     assert "tuple" not in said
+
+
+def test_an_initial_layout_that_is_not_there(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["embed", "data.npy", "--init", "absent.npy"])
+    said = capsys.readouterr().err
+    assert "or a file that holds positions; got 'absent.npy'" in said
+    assert "ndarray" not in said
 
 
 def test_help_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:

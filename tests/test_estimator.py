@@ -3,6 +3,7 @@
 import inspect
 import logging
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.manifold import TSNE as SklearnTSNE  # noqa: N811
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from acctsne import TSNE, quality
+from acctsne import TSNE, Affinities, quality
 
 Array = npt.NDArray[Any]
 
@@ -80,6 +82,39 @@ class TestDropIn:
     def test_takes_y_and_ignores_it(self, X: Array) -> None:
         y = np.arange(90)
         np.testing.assert_array_equal(small().fit_transform(X, y), small().fit(X).embedding_)
+
+
+class OfFewParameters(TSNE):
+    """What a program may have made of scikit-learn's class: it sets the others itself."""
+
+    def __init__(self, perplexity: float = 8, metric: str = "cosine") -> None:
+        super().__init__(perplexity=perplexity, metric=metric, random_state=0)
+
+
+class Turned(TSNE):
+    """A method that stands for one of scikit-learn's takes what that takes."""
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        self.embedding_ = super().fit_transform(X)[:, ::-1]
+        return self.embedding_
+
+
+class TestSubclasses:
+    def test_of_fewer_parameters(self, X: Array, tmp_path: Path) -> None:
+        expected = TSNE(perplexity=8, metric="cosine", random_state=0).fit(X)
+        tsne = OfFewParameters()
+        assert set(tsne.get_params()) == {"perplexity", "metric"}
+        tsne.fit(X).save(tmp_path / "map.npz")
+        for one in (tsne, clone(tsne).fit(X), OfFewParameters.load(tmp_path / "map.npz")):
+            np.testing.assert_array_equal(one.embedding_, expected.embedding_)
+            np.testing.assert_array_equal(one.transform(X + 1), expected.transform(X + 1))
+        with pytest.raises(ValueError, match="'perplexity' parameter of OfFewParameters"):
+            OfFewParameters(perplexity=0).fit(X)
+
+    def test_with_a_method_of_its_own(self, X: Array) -> None:
+        expected = TSNE(perplexity=8, random_state=0).fit_transform(X)[:, ::-1]
+        turned = Turned(perplexity=8, random_state=0).fit(X)
+        np.testing.assert_array_equal(turned.embedding_, expected)
 
 
 class TestParameters:
@@ -284,6 +319,12 @@ class TestFrames:
         np.testing.assert_array_equal(tsne.fit_transform(frame), small().fit_transform(X))
         np.testing.assert_array_equal(tsne.feature_names_in_, self.NAMES)
 
+    def test_names_are_of_the_last_data(self, X: Array) -> None:
+        tsne = small(init="random").fit(pd.DataFrame(X, columns=list(self.NAMES)))
+        tsne.fit(Affinities.from_data(X, perplexity=8))
+        assert not hasattr(tsne, "n_features_in_")
+        assert not hasattr(tsne, "feature_names_in_")
+
     def test_pandas_out(self, X: Array) -> None:
         frame = pd.DataFrame(X, columns=list(self.NAMES), index=np.arange(90) + 1000)
         tsne = small().set_output(transform="pandas")
@@ -389,6 +430,19 @@ class TestCallback:
         # The estimator is none the worse.
         tsne.set_params(callback=None).fit(X)
         assert tsne.n_iter_ == 249
+
+    def test_an_earlier_map_is_not_taken_for_the_one_being_made(
+        self, X: Array, tmp_path: Path
+    ) -> None:
+        tsne = small().fit(X)
+
+        def save(*_: Any) -> None:
+            with pytest.raises(NotFittedError):
+                tsne.save(tmp_path / "map.npz")
+
+        tsne.set_params(callback=save).fit(X + 1)
+        assert not list(tmp_path.iterdir())
+        np.testing.assert_array_equal(tsne.transform(X[:3] + 1), tsne.embedding_[:3])
 
     def test_exception_in_the_callback_does_not_leave_an_old_kl(self, X: Array) -> None:
         def callback(*_: Any) -> None:

@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -209,6 +211,52 @@ def test_files_that_cannot_be_read_in_parts(folder: Path) -> None:
         io.open_rows(folder / "x.parquet")
 
 
+def test_arrow_files_of_either_form(tmp_path: Path) -> None:
+    # Hugging Face's datasets are kept as streams.
+    table = pa.Table.from_pandas(FRAME)
+    for begin in (pa.ipc.new_file, pa.ipc.new_stream):
+        with begin(str(tmp_path / "x.arrow"), table.schema) as file:
+            file.write_table(table, max_chunksize=5)
+        data = io.read(tmp_path / "x.arrow")
+        np.testing.assert_array_equal(data.X, X)
+        assert data.labels is not None
+        assert data.labels.tolist() == LABELS.tolist()
+    whole = (tmp_path / "x.arrow").read_bytes()
+    (tmp_path / "x.arrow").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(io.DataError, match=r"x\.arrow: not a readable arrow file"):
+        io.read(tmp_path / "x.arrow")
+
+
+def test_columns_of_one_name(tmp_path: Path) -> None:
+    twice = pa.table([pa.array([1.0, 2.0]), pa.array([3.0, 4.0])], names=["a", "a"])
+    pq.write_table(twice, tmp_path / "x.parquet")
+    feather.write_feather(twice, tmp_path / "x.feather")
+    for name, read in (
+        ("x.parquet", io.read),
+        ("x.parquet", io.open_rows),
+        ("x.feather", io.read),
+        ("x.feather", lambda path: read_columns(path, 2)),
+    ):
+        with pytest.raises(io.DataError, match=rf"{name}: several columns are called 'a'"):
+            read(tmp_path / name)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_tables_are_read_by_the_calling_thread_alone(folder: Path) -> None:
+    # pyarrow's threads abort a program that ends while they start.
+    program = (
+        "import os, sys, pyarrow.feather, pyarrow.parquet\n"
+        "from acctsne import io\n"
+        "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "before = threads()\n"
+        "for path in sys.argv[1:]: io.read(path)\n"
+        "io.open_rows(sys.argv[1]).read()\n"
+        "assert threads() == before, (before, threads())\n"
+    )
+    files = [str(folder / name) for name in ("x.parquet", "x.feather")]
+    subprocess.run([sys.executable, "-c", program, *files], check=True)
+
+
 # How tables are understood.
 
 
@@ -230,6 +278,9 @@ def table(folder: Path, text: str, name: str = "t.csv") -> Path:
         (",0,1\n0,1.5,2\n1,3,4\n", [[1.5, 2], [3, 4]], None),
         ("0,1,2,3,4\n5,6,7,8,9\n", [[5, 6, 7, 8, 9]], None),
         ("0,1\n1,0\n", [[0, 1], [1, 0]], None),
+        # A single row is a sample if any of its cells is a number.
+        ("0,1,2,3,4\n", [[0, 1, 2, 3, 4]], None),
+        ("x,1,2\n", [[1, 2]], ["x"]),
         # As R's write.csv does.
         ('"","u","v"\n"r1",1,2\n"r2",3,4\n', [[1, 2], [3, 4]], None),
         ("a;b\n1;2\n3;4\n", [[1, 2], [3, 4]], None),
@@ -249,6 +300,12 @@ def table(folder: Path, text: str, name: str = "t.csv") -> Path:
         ("a;b\n1,5;2\n-3,25;4e1\n", [[1.5, 2], [-3.25, 40]], None),
         ("1,5;2,5\n3,5;4,5\n", [[1.5, 2.5], [3.5, 4.5]], None),
         ("a;kind\n1,5;x, y\n3;z\n", [[1.5], [3]], ["x, y", "z"]),
+        # Tables that were saved as csv with tabs in them.
+        ("a\tb\n1\t2\n3\t4\n", [[1, 2], [3, 4]], None),
+        ("1,5\t2\n3\t4,5\n", [[1.5, 2], [3, 4.5]], None),
+        ('a,kind\n1,"x\ty"\n3,z\n', [[1], [3]], ["x\ty", "z"]),
+        # A cell of several lines.
+        ('a,kind\n1,"x\ny"\n3,"a ""b"""\n', [[1], [3]], ["x\ny", 'a "b"']),
         # Numbers of rows are no features.
         ("id,a,b\n7,1,2\n9,3,4\n", [[1, 2], [3, 4]], None),
         ("Index,a\n3,1\n4,3\n", [[1], [3]], None),
@@ -275,6 +332,7 @@ def test_header_and_labels_are_detected(
         ("id,a\n7,1\n9,3\n", "columns", "column 'id' numbers the rows and is left out"),
         ("row,a\n1,1\n2,3\n", "columns", "column 'row' numbers the rows and is left out"),
         ("a;b\n1;2\n3;4\n", "delimiter", "cells are separated by semicolons"),
+        ("a\tb\n1\t2\n3\t4\n", "delimiter", "cells are separated by tabs"),
         ("a;b\n1,5;2\n3;4\n", "delimiter", "numbers have a decimal comma"),
         ("a,class,label\n1,7,5\n3,9,6\n", "labels", "column 'label' has the name of labels, too"),
     ],
@@ -343,6 +401,21 @@ def test_text_is_told_by_many_rows(tmp_path: Path) -> None:
     data = io.read(table(tmp_path, f"a,kind\n{blank}5,x\n6,y\n"))
     assert data.label_name == "kind"
     assert data.X.shape == (3002, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("b,id,kind,a\n1,7,x,2\n3,9,y,4\n", ("b", "a")),
+        ("1,2\n3,4\n", None),
+        ("a,a\n1,2\n3,4\n", None),  # which do not tell them apart
+    ],
+)
+def test_names_of_features(tmp_path: Path, text: str, names: tuple[str, ...] | None) -> None:
+    assert io.read(table(tmp_path, text)).feature_names == names
+    if names is not None:
+        pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
+        assert io.read(tmp_path / "t.parquet").feature_names == names
 
 
 def test_columns_can_be_named(tmp_path: Path) -> None:
@@ -439,6 +512,14 @@ def test_ids_are_text(tmp_path: Path) -> None:
         ("a,kind\n1,x\n3,y,5\n", "t.csv: row 3 has 3 columns instead of 2"),
         ("a,b\n1\n3,4\n", "t.csv: row 2 has 1 columns instead of 2"),
         ("", "t.csv: the file is empty"),
+        ("a,b\n", "t.csv: a header and no rows"),
+        ("1,2\n1_000,4\n", "t.csv: row 2, column 'column 1': '1_000' is not a number"),
+        ("1,2\n\u0663,4\n", "t.csv: row 2, column 'column 1': '\u0663' is not a number"),
+        # Quotes that do not close would take the rows below into their cell.
+        ('a,kind\n1,x\n3,"y\n5,z\n', "t.csv: row 3: a cell begins with a quote and does not end"),
+        ('a,kind\n1,"x\n3,"y\n5,z\n', "t.csv: row 2: a cell begins with a quote and does not end"),
+        ('a,b\n1,2\n3,"4' + "\n5,6" * 1000, "t.csv: row 3: a cell begins with a quote"),
+        ("1|2\n3|4\n", "holds text, and is the only one; cells are taken to be separated by ','"),
         ("id,kind,a\nq,x,1\nr,y,2\n", "t.csv: column 'id', 'kind' holds text"),
         ("kind\nx\ny\n", "t.csv: column 'kind' holds text"),
     ],
@@ -448,6 +529,13 @@ def test_bad_tables(tmp_path: Path, text: str, said: str) -> None:
         io.read(table(tmp_path, text))
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_quotes_in_columns_that_are_left_out(tmp_path: Path) -> None:
+    path = table(tmp_path, 'a,kind,note\n1,x,"y\n3,z,w\n')
+    with pytest.raises(io.DataError, match="row 2: a cell begins with a quote"):
+        io.read(path, labels="kind", drop=["note"])
 
 
 def with_a_hole(value: float) -> Array:
@@ -728,6 +816,12 @@ def test_labels_of_any_kind_come_back(tmp_path: Path, suffix: str) -> None:
         (np.ma.masked_array([7, 8, 9], mask=[False, True, False]), [7, None, 9]),
         (["a\rb", "c\nd", 'e"'], ["a\rb", "c\nd", 'e"']),
         ([1 + 2j, None, "x"], ["(1+2j)", None, "x"]),
+        # As h5py gives text.
+        (np.array([b"b", b"a", b"c\xff"]), ["b", "a", "c\\xff"]),
+        # Integers of which some are missing, which NumPy has not.
+        (pd.Series([7, None, 9], dtype="Int64"), [7, None, 9]),
+        (polars.Series([7, None, 9]), [7, None, 9]),
+        (pa.array([7, None, 9]), [7, None, 9]),
     ):
         io.write(path, X[:3], labels=labels)
         if suffix in (".npy", ".mtx"):

@@ -10,10 +10,12 @@ import sklearn.manifold
 import acctsne
 from acctsne.__main__ import main
 
+# A pool of processes finds the program's functions by their names.
 PROGRAM = """
-import sys
+import pickle, sys
 from sklearn.manifold import TSNE
-print(TSNE.__module__, sys.argv[1:], __name__)
+def own(): pass
+print(TSNE.__module__, sys.argv[1:], __name__, pickle.loads(pickle.dumps(own)) is own)
 """
 
 
@@ -43,7 +45,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_programs(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("value = 7\n")
     (tmp_path / "program.py").write_text("import beside\n" + PROGRAM)
-    expected = "acctsne.estimator ['a', '-b'] __main__\n"
+    expected = "acctsne.estimator ['a', '-b'] __main__ True\n"
     for how in (["program.py"], ["-m", "program"], ["-c", PROGRAM]):
         done = run(tmp_path, *how, "a", "-b")
         assert (done.stdout, done.stderr) == (expected, ""), how

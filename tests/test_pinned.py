@@ -119,6 +119,10 @@ class TestPinned:
             ([-201], "fixed names sample -201; there are 200"),
             ([True, False], r"fixed is a mask of shape \(2,\); expected \(200,\)"),
             ([0.5], "fixed must be a boolean mask or a list of indices; got an array of float64"),
+            (
+                np.arange(200) % 2,
+                "one for each sample; if it is a mask, give booleans",
+            ),
             ([[0, 1]], r"fixed must be .* with shape \(1, 2\)"),
             (3, r"fixed must be .* with shape \(\)"),
             ("all", "fixed must be a boolean mask or a list of indices"),

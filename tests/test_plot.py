@@ -161,8 +161,13 @@ def test_constant_values(ax: Any) -> None:
     plot.scatter(MAP, values=np.ones(300), ax=ax)
 
 
-def test_own_colors(ax: Any) -> None:
-    plot.scatter(MAP, NAMES[CODES], ax=ax, colors={"ant": "red", "bee": "lime", "cat": "blue"})
+@pytest.mark.parametrize(
+    ("kinds", "keys"),
+    [(NAMES, NAMES), (np.arange(3), "012"), (np.arange(3), range(3)), (np.arange(3.0), range(3))],
+)
+def test_own_colors(ax: Any, kinds: Array, keys: Any) -> None:
+    colors = dict(zip(keys, ("red", "lime", "blue"), strict=True))
+    plot.scatter(MAP, kinds[CODES], ax=ax, colors=colors)
     assert set(map(tuple, drawn(ax)[1])) == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
 
 

@@ -267,6 +267,17 @@ class TestGivenAffinities:
         with pytest.raises(ValueError, match="P has no affinity between different samples"):
             quality.exact_kl(None, self.Y, P=form(P))
 
+    @pytest.mark.parametrize("factor", [2.0, 0.5, 2500.0])
+    @pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+    def test_what_does_not_sum_to_one(self, form: Any, factor: float) -> None:
+        P = factor * (1 - np.eye(50)) / 2450
+        said = f"P sums to {factor:g} over pairs .* Affinities.from_matrix"
+        with pytest.raises(ValueError, match=said):
+            quality.exact_kl(None, self.Y, P=form(P))
+        found = quality.exact_kl(None, self.Y, P=form(P / factor))
+        made = Affinities.from_matrix(form(P), dtype=np.float64)
+        assert quality.exact_kl(None, self.Y, P=made) == pytest.approx(found, rel=1e-9)
+
     def test_data_of_another_length_than_the_map(self) -> None:
         with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[40, 50\]"):
             quality.exact_kl(np.zeros((40, 3)), self.Y, 5)

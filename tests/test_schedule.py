@@ -315,7 +315,7 @@ class TestFits:
         spread = np.sqrt(((start - start.mean(axis=0)) ** 2).sum(axis=1).mean())
         embedding = Embedding(P, start * (1.3 / spread))
         for iteration in range(50):
-            factor = 12 ** (1 - max(iteration - 10, 0) / 40)
+            factor = 12 ** (1 - max(iteration - 15, 0) / 35)
             embedding.optimize(1, exaggeration=factor, momentum=0.8)
             np.testing.assert_allclose(
                 seen[iteration], embedding.positions, atol=1e-6 * embedding.positions.std()

@@ -309,6 +309,17 @@ class TestNewSamples:
         np.testing.assert_array_equal(tsne.transform(X[:n]), tsne.embedding_)
         assert np.isfinite(assert_each_alone_as_in_a_batch(tsne, new)).all()
 
+    def test_what_a_metric_takes_from_the_data(self) -> None:
+        X = np.random.default_rng(0).normal(size=(60, 4)) * [1, 2, 3, 4]
+        for metric, params in (
+            ("seuclidean", {"V": X.var(axis=0, ddof=1)}),
+            ("mahalanobis", {"VI": np.linalg.inv(np.cov(X.T)).T}),
+        ):
+            found = small(metric=metric, method="exact").fit(X)
+            given = small(metric=metric, method="exact", metric_params=params).fit(X)
+            np.testing.assert_array_equal(found.embedding_, given.embedding_)
+            np.testing.assert_array_equal(found.transform(X[:9] + 1), given.transform(X[:9] + 1))
+
     def test_far_away_ones(self, fitted: TSNE) -> None:
         placed = fitted.transform(np.full((2, 64), 1e9) * [[1], [-1]])
         spread = np.ptp(fitted.embedding_, axis=0)

@@ -7,6 +7,7 @@ Python itself: ``python -m acctsne SCRIPT.py``, ``-m MODULE`` or ``-c COMMAND``,
 import runpy
 import sys
 from pathlib import Path
+from types import ModuleType
 
 
 def main(arguments: list[str]) -> int:
@@ -33,7 +34,8 @@ def run_program(kind: str, program: str, arguments: list[str]) -> None:
     patch_sklearn()
     if kind == "-c":
         sys.argv = ["-c", *arguments]
-        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+        own = sys.modules["__main__"] = ModuleType("__main__")  # where pickle looks for its names
+        exec(compile(program, "<string>", "exec"), vars(own))
     elif kind == "-m":
         sys.argv = [program, *arguments]
         runpy.run_module(program, run_name="__main__", alter_sys=True)

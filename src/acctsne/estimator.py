@@ -395,7 +395,9 @@ class TSNE(
         self : TSNE
             The fitted estimator.
         """
-        self.fit_transform(X, fixed=fixed)
+        # By the method as a subclass may have it, with scikit-learn's arguments alone.
+        more = {} if fixed is None else {"fixed": fixed}
+        self.fit_transform(X, **more)
         return self
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -437,13 +439,17 @@ class TSNE(
             )
             resumed, keep = None, None
             if checkpoint is not None:
-                parameters = {**self.get_params(deep=False), "init": problem.init}
+                parameters = {**self._parameters(), "init": problem.init}
                 resumed = checkpoint.open(samples, parameters, problem.threads)
                 keep = checkpoint.keep_affinities
             with self._room(problem):
                 descent, frame = (
                     (resumed, None) if resumed else start(problem, timer, self._stages(), keep)
                 )
+            # Of an earlier fit, lest a callback take its map for that of this data.
+            of_data = ("n_features_in_", "feature_names_in_") if samples is None else ()
+            for name in ("embedding_", "kl_divergence_", *of_data):
+                self.__dict__.pop(name, None)
             # For transform(): the data that the map is of, and how it was searched.
             self._fit_X = samples
             self._fit_frame = (self.metric, frame) if frame else None
@@ -460,6 +466,15 @@ class TSNE(
         self._validate_params()
         self._fit(X, checkpoint=checkpoint)
 
+    def _parameters(self) -> dict[str, Any]:
+        """Return all parameters of this class, of which a subclass may take fewer, or others."""
+        return {name: getattr(self, name) for name in TSNE().get_params(deep=False)}
+
+    def _validate_params(self) -> None:
+        validate_parameter_constraints(
+            self._parameter_constraints, self._parameters(), caller_name=type(self).__name__
+        )
+
     # What several processes do otherwise than one (distributed/estimator.py).
 
     def _room(self, problem: Problem) -> AbstractContextManager[None]:
@@ -471,7 +486,7 @@ class TSNE(
     def _problem(self, X: Any, fixed: npt.ArrayLike | None = None) -> Problem:
         """Check the parameters, and X against them."""
         return problem_of(
-            self.get_params(deep=False),
+            self._parameters(),
             X,
             fixed,
             check=partial(validate_data, self),
@@ -494,8 +509,6 @@ class TSNE(
         if checkpoint is not None:
             checkpoint.check_place(descent, schedule)
         self.learning_rate_ = schedule[0].learning_rate.first
-        if hasattr(self, "kl_divergence_"):
-            del self.kl_divergence_  # an earlier fit's, lest it stay if this one ends by an error
         try:
             with progress_bar("iterations", self.max_iter, "it", self.verbose) as move_to:
                 observers = Observers(
@@ -597,12 +610,12 @@ class TSNE(
     def _check_parameters_since(self) -> None:
         """Check the parameters once more: they may have been set since the fit."""
         self._validate_params()
-        check_parameters(self.get_params(deep=False))
+        check_parameters(self._parameters())
 
     def _how_searched(self) -> tuple[Any, dict[str, Any] | None, RepulsionOptions, Frame | None]:
         """Return what a FittedMap has beside data and positions."""
         metric, frame = self._fit_frame or (None, None)
-        repulsion = RepulsionOptions.of(self.get_params(deep=False))
+        repulsion = RepulsionOptions.of(self._parameters())
         return self.metric, self.metric_params, repulsion, frame if metric == self.metric else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -629,7 +642,7 @@ class TSNE(
         True
         """
         check_is_fitted(self, "embedding_")
-        self._write(path, self.get_params(deep=False), self.embedding_, self._fit_X)
+        self._write(path, self._parameters(), self.embedding_, self._fit_X)
 
     def _write(
         self,
@@ -659,13 +672,13 @@ class TSNE(
         """
         fitted = read_estimator(path)
         with incomplete(path):
-            unknown = set(fitted.parameters) - set(cls().get_params(deep=False))
+            tsne = cls()
+            unknown = set(fitted.parameters) - set(tsne._parameters())
             if unknown:
                 raise ValueError(f"{sorted(unknown)[0]!r} is no parameter of TSNE")
-            tsne = cls(**fitted.parameters)
-            validate_parameter_constraints(
-                cls._parameter_constraints, tsne.get_params(deep=False), caller_name=cls.__name__
-            )
+            for name, value in fitted.parameters.items():
+                setattr(tsne, name, value)
+            tsne._validate_params()
         for name in PLAIN_ATTRIBUTES:
             if name in fitted.attributes:
                 setattr(tsne, name, fitted.attributes[name])

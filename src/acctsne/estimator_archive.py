@@ -16,6 +16,7 @@ from acctsne.files.archive import (
     read_archive,
     write_archive,
 )
+from acctsne.files.numpy_arrays import MAP_NAME
 from acctsne.runtime.checks import check_sparse
 
 ARCHIVE_KIND = "tsne"
@@ -36,7 +37,7 @@ def write_estimator(path: str | os.PathLike[str], fitted: FittedEstimator) -> No
     """Write a fitted estimator."""
     path = file_name(path)
     parameters = dict(fitted.parameters)
-    arrays: dict[str, npt.NDArray[Any] | RowsInParts] = {"embedding": fitted.embedding}
+    arrays: dict[str, npt.NDArray[Any] | RowsInParts] = {MAP_NAME: fitted.embedding}
     parameters["dtype"] = np.dtype(parameters["dtype"]).name
     # What serves a fit alone need not be kept.
     parameters["callback"] = None
@@ -72,7 +73,7 @@ def read_estimator(path: str | os.PathLike[str]) -> FittedEstimator:
         parameters["dtype"] = np.dtype(parameters["dtype"]).type
         if "init" in contents.arrays:
             parameters["init"] = contents.arrays["init"]
-        embedding = contents.array("embedding", "f4 f8", 2)
+        embedding = contents.array(MAP_NAME, "f4 f8", 2)
         X = _data(contents)
         if X is not None and X.shape[0] != len(embedding):
             raise ValueError(f"{X.shape[0]} samples for {len(embedding)} points")

@@ -112,13 +112,17 @@ def check_matrix(P: Any) -> tuple[csr_matrix, list[str]]:
         changes.append("symmetrised")
     largest = float(matrix.data.max())
     total = float((matrix.data / largest).sum()) * largest
-    # Summing float32 affinities that were normalised in float32 stays well within this.
-    if not abs(total - 1.0) < 1e-4:
+    if not sums_to_one(total):
         matrix.data /= largest
         matrix.data /= matrix.data.sum()
         changes.append(f"divided by the sum, {total:g}")
     matrix.sort_indices()
     return matrix, changes
+
+
+def sums_to_one(total: float) -> bool:
+    """Tell probabilities by their sum; float32, normalised in float32, stays well within this."""
+    return abs(total - 1.0) < 1e-4
 
 
 def check_not_negative(values: npt.NDArray[Any], name: str) -> None:

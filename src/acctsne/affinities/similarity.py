@@ -28,13 +28,16 @@ SAMPLES_PER_PERPLEXITY = 8
 SAMPLES_PER_COARSE_PERPLEXITY = 100
 MAX_COARSE_PERPLEXITY = 500.0
 
+# That of a single neighbour, below which there is none.
+SMALLEST_PERPLEXITY = 1.0
+
 # Perplexities that are words.
 PERPLEXITY_WORDS = ("auto", "multiscale")
 
 
 def perplexities_for(word: str, n_samples: int) -> tuple[float, ...]:
     """Choose the perplexity of "auto", or those of "multiscale", for so many samples."""
-    fine = max(1.0, min(USUAL_PERPLEXITY, n_samples / SAMPLES_PER_PERPLEXITY))
+    fine = max(SMALLEST_PERPLEXITY, min(USUAL_PERPLEXITY, n_samples / SAMPLES_PER_PERPLEXITY))
     fine = min(fine, n_samples / 2)  # of two or three samples
     coarse = min(n_samples / SAMPLES_PER_COARSE_PERPLEXITY, MAX_COARSE_PERPLEXITY)
     return (fine, coarse) if word == "multiscale" and coarse > fine else (fine,)
@@ -67,8 +70,9 @@ class Similarity:
         """Replace perplexities that so many neighbours cannot have, with a warning."""
         if self.kind not in FITTED_KINDS:
             return self
-        # A third, as openTSNE has it: n_neighbors itself would make all neighbours equal.
-        limit = n_neighbors / 3
+        # A third, as openTSNE has it: n_neighbors itself would make all neighbours equal. No row
+        # has less than the perplexity of a single neighbour.
+        limit = max(n_neighbors / 3, SMALLEST_PERPLEXITY)
         possible = [value for value in self.perplexities if value <= n_neighbors]
         if len(possible) < len(self.perplexities):
             too_large = [value for value in self.perplexities if value > n_neighbors]
@@ -131,7 +135,8 @@ class Similarity:
     def tell_missed(self, missed: int, n_rows: int, n_neighbors: int) -> None:
         """Say how many of all rows cannot reach the perplexity asked for, if some cannot.
 
-        As many neighbours as the perplexity, or more at distance zero, leave nothing to search.
+        As many neighbours as the perplexity, or more at distance zero, leave nothing to search, and
+        no row reaches one below that of a single neighbour.
         """
         if not missed:
             return
@@ -144,10 +149,14 @@ class Similarity:
             n_neighbors,
         )
         if missed == n_rows:
+            why = (
+                f": the smallest is {SMALLEST_PERPLEXITY:g}, of a single neighbour"
+                if min(self.perplexities) < SMALLEST_PERPLEXITY
+                else f" with {n_neighbors} neighbours: too many samples are duplicates of each "
+                "other, or n_samples is too small"
+            )
             warnings.warn(
-                f"no row can reach perplexity {asked} with {n_neighbors} neighbours: too many "
-                "samples are duplicates of each other, or n_samples is too small. The nearest "
-                "perplexity possible is used",
+                f"no row can reach perplexity {asked}{why}. The nearest possible one is used",
                 RuntimeWarning,
                 stacklevel=3,
             )

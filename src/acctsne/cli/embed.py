@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from acctsne.cli.inputs import add_reading_options, read_data
 from acctsne.cli.messages import blaming, note
 from acctsne.cli.options import add_estimator_options, blaming_parameters, estimator_parameters
@@ -177,6 +179,9 @@ def write(options: argparse.Namespace, prepared: Prepared) -> None:
         options.output, embedding, labels, source=options.data, neighbors=prepared.neighbors
     )
     if options.map is not None:
+        names = prepared.data.feature_names
+        if names is not None:
+            prepared.tsne.feature_names_in_ = np.array(names, dtype=object)
         prepared.tsne.save(options.map)
     if options.plot is not None:
         plot.save(embedding, options.plot, labels=labels)

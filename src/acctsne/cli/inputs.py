@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from scipy.sparse import issparse
 from acctsne.cli.messages import blaming, note
 from acctsne.files import formats as io
 from acctsne.files.h5ad import OBSM_KEY
+from acctsne.files.numpy_arrays import MAP_NAME, has_map
 from acctsne.files.records import Guess
 from acctsne.files.replacing import suffix_of
 from acctsne.runtime.progress import busy
@@ -58,7 +60,7 @@ def add_reading_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--delimiter",
         metavar="CHARACTER",
-        help="between the cells of a csv (default: comma, or semicolon if the first row has it)",
+        help="between the cells of a csv (default: comma, or what the first row has, ; or tab)",
     )
 
 
@@ -112,7 +114,7 @@ def in_flags(message: str, options: argparse.Namespace) -> str:
     """Say an error of reading in the words of the command line."""
     for argument in ("labels", "drop"):
         message = message.replace(f"({argument})", f"(--{argument})")
-    message = message.replace("by key", "by --key")
+    message = message.replace("by key", "by --key").replace("delimiter says", "--delimiter says")
     said = {
         "--labels": [options.labels],
         "--key": [options.key],
@@ -129,6 +131,8 @@ def read_embedding(path: Path, labels: str | None) -> io.Data:
     """Read a map, with its labels if it has any."""
     own = is_file_of_labels(labels)
     key = OBSM_KEY if suffix_of(path) == ".h5ad" else None
+    if suffix_of(path) == ".npz" and path.is_file() and has_map(path):
+        key = MAP_NAME  # a fitted estimator has its data, too
     try:
         data = io.read(path, labels=None if own else labels, key=key)
     except io.DataError as error:
@@ -180,7 +184,7 @@ def _only_values(path: Path, n_samples: int) -> npt.NDArray[Any]:
 def with_labels(data: io.Data, path: str) -> io.Data:
     """Add labels from a file of their own."""
     with blaming("--labels"):
-        return io.Data(data.X, io.read_labels(path, data.X.shape[0]), path)
+        return replace(data, labels=io.read_labels(path, data.X.shape[0]), label_name=path)
 
 
 def is_file_of_labels(labels: str | None) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from acctsne.cli.inputs import read_embedding
 from acctsne.cli.messages import blaming_arguments
 from acctsne.compat.scikit_learn import StrOptions, make_constraint
 from acctsne.estimator import PARAMETER_CONSTRAINTS, TSNE
@@ -24,6 +25,9 @@ from acctsne.files import formats as io
 NOT_OFFERED = ("self", "verbose", "callback", "callback_every")
 
 ALIASES = {"n_jobs": "--threads", "random_state": "--seed"}
+
+# What stands for an array on a command line: `init` is the only parameter that may be one.
+POSITIONS = "a file that holds positions"
 
 _PREFIX = "tsne_"
 
@@ -78,9 +82,13 @@ def _reader(name: str) -> Callable[[str], Any]:
         for value in _readings(text, np.ndarray in allowed, tuple in allowed):
             if any(constraint.is_satisfied_by(value) for constraint in constraints):
                 return value
-        named = [make_constraint(kind) for kind in allowed if kind not in (callable, tuple, list)]
-        pair = ["two numbers with a comma between them"] if tuple in allowed else []
-        expected = " or ".join([*map(str, named), *pair])
+        in_words = {tuple: "two numbers with a comma between them", np.ndarray: POSITIONS}
+        named = [
+            in_words[kind] if kind in in_words else str(make_constraint(kind))
+            for kind in allowed
+            if kind not in (callable, list)
+        ]
+        expected = " or ".join(named)
         raise argparse.ArgumentTypeError(f"must be {expected}; got {text!r}")
 
     return read
@@ -99,7 +107,7 @@ def _readings(text: str, may_be_file: bool, may_be_pair: bool) -> Iterator[Any]:
     yield text
     if may_be_file and Path(text).is_file():
         try:
-            yield np.array(io.read(text).X)
+            yield np.array(read_embedding(Path(text), None).X)
         except io.DataError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,9 @@ def check_writable(path: Path, suffixes: Sequence[str]) -> None:
 def write_embedding(output: str | None, Y: Array, labels: Array | None, **more: Any) -> None:
     """Write a map to a file, or to stdout."""
     if output == "-":
+        if isinstance(sys.stdout, TextIOWrapper):
+            # As in a file, whatever language the system speaks.
+            sys.stdout.reconfigure(encoding="utf-8", newline="")
         write_delimited(sys.stdout, Y, labels)
     elif output is not None:
         io.write(output, Y, labels=labels, **more)

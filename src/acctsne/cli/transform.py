@@ -27,5 +27,12 @@ def run(options: argparse.Namespace) -> None:
     if not options.map.is_file():
         raise io.DataError(f"{options.map}: no such file")
     tsne = TSNE.load(options.map)
-    data = read_data(options)
+    # What is read is an array, whose columns are those of the map in their order.
+    names = tsne.__dict__.pop("feature_names_in_", None)
+    if names is None or options.columns is not None or not io.is_table(options.data):
+        data = read_data(options)
+    else:
+        options.columns = names.tolist()
+        with blaming("MAP has columns of names"):
+            data = read_data(options)
     write_embedding(options.output, tsne.transform(data.X), data.labels, source=options.data)

@@ -52,8 +52,8 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the page and show it."""
     paths = options.embeddings
-    page = options.output or paths[0].with_suffix(".html")
     with blaming("-o"):
+        page = options.output or _guessed_page(paths[0])
         check_writable(page, PAGES)
     read = [read_embedding(path, options.labels) for path in paths]
     with blaming("--ids"):
@@ -76,6 +76,17 @@ def run(options: argparse.Namespace) -> None:
     note(f"wrote {page}")
     if not options.no_browser:
         webbrowser.open(page.resolve().as_uri())
+
+
+def _guessed_page(embedding: Path) -> Path:
+    """Choose a page beside the map: a new one, or one to be made anew."""
+    page = embedding.with_suffix(".html")
+    if page.is_file() and not html.is_page(page):
+        raise io.DataError(
+            f"{page}: exists, and is no page that acctsne has written; name another, or this one "
+            "to replace it"
+        )
+    return page
 
 
 def _read_ids(paths: Sequence[Path] | None, sizes: Sequence[int]) -> list[Array] | None:

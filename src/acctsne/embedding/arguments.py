@@ -43,6 +43,11 @@ def check_fixed(fixed: Any, n_samples: int) -> npt.NDArray[np.uint8] | None:
             f"fixed names sample {wrong[0]}; there are {n_samples}, counted from 0, or from -1 "
             "backwards"
         )
+    if len(given) == n_samples > 2 and ((given == 0) | (given == 1)).all():
+        raise ValueError(
+            "fixed has 0 and 1 alone, one for each sample; if it is a mask, give booleans: "
+            "fixed.astype(bool)"
+        )
     mask = np.zeros(n_samples, dtype=np.uint8)
     mask[given.astype(np.intp)] = 1
     return mask

@@ -1,5 +1,9 @@
 """Tables of typed columns: parquet, arrow and feather files, through pyarrow."""
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +26,13 @@ from acctsne.runtime.optional import require
 # documents: {"ids": [...], "distances": [...]}, with row numbers from 0.
 NEIGHBORS = "neighbors"
 
+# How an arrow file begins that is a stream of batches, without a list of them at its end.
+STREAM = b"\xff\xff\xff\xff"
+
+# pyarrow's threads abort a program that ends while they start, as one in five does that only reads
+# a file on a busy machine. It is told to do without.
+ALONE = {"use_threads": False}
+
 
 def read_arrow(path: Path, wanted: Wanted) -> Data:
     """Read a parquet, arrow or feather file."""
@@ -34,13 +45,14 @@ def _read(path: Path, wanted: Wanted) -> Data:
     columns = _arrow_columns(path, table.schema, table.num_rows, wanted)
     columns = columns.without_counters(table)
     X = _numbers(path, table, columns, 0)
+    data = Data(X, guesses=columns.guesses, feature_names=tuple(columns.features))
     if columns.label is None:
-        return Data(X, None, None, columns.guesses)
+        return data
     labels = table.column(columns.label)
     # NumPy has no missing integers: all would become floats.
     listed = labels.null_count > 0
     cells = np.array(labels.to_pylist(), dtype=object) if listed else labels.to_numpy()
-    return Data(X, cells, columns.label, columns.guesses)
+    return replace(data, labels=cells, label_name=columns.label)
 
 
 def arrow_columns(path: Path) -> dict[str, Array]:
@@ -58,21 +70,20 @@ def _values(column: Any) -> Array:
 
 def open_parquet(path: Path, wanted: Wanted) -> StoredRows:
     """Open a parquet file, of whose row groups those are read that hold the rows asked for."""
-    parquet = require("pyarrow.parquet", "parquet")
-    with unreadable(path), open(path, "rb") as opened, parquet.ParquetFile(opened) as file:
+    with unreadable(path), _opened_parquet(path) as file:
         metadata = file.metadata
         columns = _arrow_columns(path, file.schema_arrow, metadata.num_rows, wanted)
-        columns = columns.without_counters(file.read(columns=columns.counters))
+        columns = columns.without_counters(file.read(columns=columns.counters, **ALONE))
         groups = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
     begins = np.concatenate([[0], np.cumsum(groups)]).tolist()
 
     def read(begin: int, end: int) -> Array:
         rows = np.empty((end - begin, len(columns.features)), columns.dtype)
-        with unreadable(path), open(path, "rb") as opened, parquet.ParquetFile(opened) as file:
+        with unreadable(path), _opened_parquet(path) as file:
             for group, first in enumerate(begins[:-1]):
                 start, stop = max(begin, first), min(end, begins[group + 1])
                 if start < stop:
-                    table = file.read_row_group(group, columns=columns.features)
+                    table = file.read_row_group(group, columns=columns.features, **ALONE)
                     part = table.slice(start - first, stop - start)
                     rows[start - begin : stop - begin] = _numbers(path, part, columns, start)
         return rows
@@ -81,12 +92,38 @@ def open_parquet(path: Path, wanted: Wanted) -> StoredRows:
     return StoredRows(path, shape, columns.dtype, read, guesses=columns.guesses)
 
 
+@contextmanager
+def _opened_parquet(path: Path) -> Iterator[Any]:
+    parquet = require("pyarrow.parquet", "parquet")
+    # From an open file: pyarrow takes only names that are UTF-8. Buffers are filled by threads.
+    with open(path, "rb") as file, parquet.ParquetFile(file, pre_buffer=False) as opened:
+        _check_names(path, opened.schema_arrow.names)
+        yield opened
+
+
 def _read_arrow_table(path: Path) -> Any:
-    # From an open file: pyarrow takes only names that are UTF-8.
-    with open(path, "rb") as file:
-        if suffix_of(path) == ".parquet":
-            return require("pyarrow.parquet", "parquet").read_table(file)
-        return require("pyarrow.feather", "parquet").read_table(file, memory_map=False)
+    if suffix_of(path) == ".parquet":
+        with _opened_parquet(path) as file:
+            return file.read(**ALONE)
+    arrow = require("pyarrow", "parquet")
+    held = path.read_bytes()
+    # What is in memory is read by no other thread, an open file is.
+    file = arrow.BufferReader(held)
+    if held.startswith(STREAM):
+        table = arrow.ipc.open_stream(file).read_all()
+    else:
+        table = require("pyarrow.feather", "parquet").read_table(file, **ALONE)
+    _check_names(path, table.column_names)
+    return table
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    """Refuse names that several columns have, by which they are found."""
+    for name, times in Counter(names).most_common(1):
+        if times > 1:
+            raise DataError(
+                f"{path}: several columns are called {name!r}; give them different names"
+            )
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -1,6 +1,7 @@
 """What a file may hold: a table of finite numbers, a map, and labels that every format can hold."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def check_data(path: Path, data: Data) -> Data:
         )
     if data.labels is not None:
         check_labels(path, data.labels)
-    return Data(X, data.labels, data.label_name, data.guesses)
+    return replace(data, X=X)
 
 
 def check_table(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

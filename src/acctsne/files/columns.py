@@ -147,7 +147,7 @@ def as_labels(cells: Array) -> Array:
     >>> as_labels(np.array(["01", "1"])).tolist()
     ['01', '1']
     """
-    if cells.dtype.kind not in "OU":
+    if cells.dtype.kind not in "OSU":
         return cells
     present = label_text(cells) != ""
     values: Array = cells[present]
@@ -157,6 +157,8 @@ def as_labels(cells: Array) -> Array:
         # Integers beyond 64 bits stay what they are as text only.
         exact = all(-(2**63) <= value < 2**63 for value in listed if isinstance(value, int))
         values = np.array(listed) if plain and exact else label_text(values)
+    elif values.dtype.kind == "S":
+        values = label_text(values)
     if values.dtype.kind == "U":
         with suppress(ValueError, OverflowError):
             numbers = values.astype(np.int64)

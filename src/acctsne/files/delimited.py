@@ -5,6 +5,7 @@ import gzip
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from math import isfinite
 from pathlib import Path
@@ -32,6 +33,10 @@ from acctsne.runtime.labels import missing_labels
 SAMPLE_ROWS = 1000
 SAMPLE_CELLS = 1_000_000
 
+# What a csv may have in the place of commas: where these are the decimal sign, spreadsheets write
+# semicolons.
+SEPARATORS = {";": "semicolons", "\t": "tabs"}
+
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 _DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 
@@ -51,7 +56,9 @@ class Dialect(NamedTuple):
         return True
 
     def number(self, cell: str) -> float:
-        """Read a number."""
+        """Read a number, as NumPy does: Python takes 1_000, and digits of other scripts, too."""
+        if "_" in cell or not cell.strip().isascii():
+            raise ValueError(f"{cell!r} is not a number")
         if not self.decimal_comma:
             return float(cell)
         if "." in cell:
@@ -80,17 +87,29 @@ def _read(path: Path, wanted: Wanted) -> Data:
     sampled = _sample(path, wanted)
     dialect, names = sampled.dialect, sampled.names
     width = len(names)
+    if sampled.is_text == [True]:
+        raise DataError(
+            f"{path}: column {names[0]!r:.50} holds text, and is the only one; cells are taken to "
+            f"be separated by {dialect.delimiter!r}; delimiter says otherwise"
+        )
     chosen = choose_columns(path, names, sampled.is_text, wanted)
 
     # All columns in one pass, so that a row of another length is noticed: labels as the order of
     # their first appearance, columns that are left out as zeros.
     orders: dict[str, int] = {}
+    several_lines = False
+
+    def nothing(cell: str) -> int:
+        nonlocal several_lines
+        several_lines |= "\n" in cell
+        return 0
 
     def order(cell: str) -> int:
+        nothing(cell)
         return orders.setdefault("" if _is_missing(cell) else cell.strip(), len(orders))
 
     converters: dict[int | str, Callable[[str], float]] = {
-        i: _nothing for i in range(width) if i not in chosen.features
+        i: nothing for i in range(width) if i not in chosen.features
     }
     if chosen.label is not None:
         converters[chosen.label] = order
@@ -110,16 +129,21 @@ def _read(path: Path, wanted: Wanted) -> Data:
         )
     if loaded is None or loaded.shape[1] != width or not np.isfinite(loaded).all():
         _fail_at_first_bad_cell(path, sampled, chosen.features)
+    if several_lines:
+        _refuse_open_quotes(path, dialect)
     counters = [i for i in chosen.counters if counts_rows(loaded[:, i])]
     features = [i for i in chosen.features if i not in counters] or chosen.features
     guesses = [*sampled.guesses, *chosen.guesses]
     if len(features) < len(chosen.features):
         guesses.append(left_out(names[i] for i in counters))
     X = loaded if features == list(range(width)) else loaded[:, features]
+    named = sampled.has_header and len(set(names)) == width
+    feature_names = tuple(names[i] for i in features) if named else None
+    data = Data(X, guesses=tuple(guesses), feature_names=feature_names)
     if chosen.label is None:
-        return Data(X, None, None, tuple(guesses))
+        return data
     labels = np.array(list(orders))[loaded[:, chosen.label].astype(np.intp)]
-    return Data(X, labels, names[chosen.label], tuple(guesses))
+    return replace(data, labels=labels, label_name=names[chosen.label])
 
 
 def _sample(path: Path, wanted: Wanted) -> Sampled:
@@ -128,8 +152,8 @@ def _sample(path: Path, wanted: Wanted) -> Sampled:
     delimiter = wanted.delimiter
     if delimiter is None:
         delimiter = _delimiter(path)
-        if delimiter == ";":
-            guesses.append(Guess("delimiter", "cells are separated by semicolons"))
+        if delimiter in SEPARATORS and not _is_tsv(path):
+            guesses.append(Guess("delimiter", f"cells are separated by {SEPARATORS[delimiter]}"))
     rows = _rows(path, delimiter)
     first = next(rows, None)
     if first is None:
@@ -294,27 +318,30 @@ def write_delimited(file: TextIO, Y: Array, labels: Array | None, delimiter: str
     writer.writerows(zip(*cells, strict=True))
 
 
-def _nothing(cell: str) -> float:
-    return 0
-
-
 def _open(path: Path) -> TextIO:
     if suffix_of(path) == ".gz":
         return cast(TextIO, gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
     return open(path, encoding="utf-8-sig", newline="")
 
 
+def _is_tsv(path: Path) -> bool:
+    return ".tsv" in path.name.lower()
+
+
 def _delimiter(path: Path) -> str:
-    if ".tsv" in path.name.lower():
+    if _is_tsv(path):
         return "\t"
-    first: list[str] = []
-    # A wide row of another delimiter is a single cell here, which may be too long to be one.
-    with _open(path) as file, suppress(csv.Error):
-        first = next(csv.reader([file.readline()], delimiter=";"), [])
-    # Where the comma is the decimal sign, spreadsheets separate by semicolons.
-    commas = [cell for cell in first if "," in cell]
-    decimal = all(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in commas)
-    return ";" if len(first) > 1 and decimal else ","
+    with _open(path) as file:
+        line = file.readline()
+    for delimiter in SEPARATORS:
+        first: list[str] = []
+        # A wide row of another delimiter is a single cell here, which may be too long to be one.
+        with suppress(csv.Error):
+            first = next(csv.reader([line], delimiter=delimiter), [])
+        commas = [cell for cell in first if "," in cell]
+        if len(first) > 1 and all(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in commas):
+            return delimiter
+    return ","
 
 
 def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -333,14 +360,14 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _looks_like_header(first: list[str], below: list[list[str]], dialect: Dialect) -> bool:
-    if not below:
-        return False
     missing = [_is_missing(cell) for cell in first]
     named = [
         not gone and not dialect.is_number(cell) for gone, cell in zip(missing, first, strict=True)
     ]
     if any(named) and all(gone or name for gone, name in zip(missing, named, strict=True)):
         return True
+    if not below:
+        return False
     # pandas names the columns of an array 0, 1, 2, ... A short row may well hold these by chance,
     # unless the column of the rows' names, which has none, comes first.
     if len(first) >= 5 and first == [str(i) for i in range(len(first))]:
@@ -361,6 +388,24 @@ def _looks_like_header(first: list[str], below: list[list[str]], dialect: Dialec
         )
         for i, (name, cell) in enumerate(zip(named, first, strict=True))
     )
+
+
+def _refuse_open_quotes(path: Path, dialect: Dialect) -> None:
+    """Refuse quotes that do not close where they should: their cell has taken the rows below.
+
+    Of files with a cell of several lines, which few have. Others may have quotes anywhere.
+    """
+    begin = 1
+    with _open(path) as file:
+        reader = csv.reader(file, delimiter=dialect.delimiter, strict=True)
+        try:
+            for _ in reader:
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise DataError(
+                f"{path}: row {begin}: a cell begins with a quote and does not end with one "
+                f"({error}); close it, or write a quote of the text twice between quotes"
+            ) from error
 
 
 def _is_missing(cell: str) -> bool:
@@ -386,7 +431,9 @@ def _fail_at_first_bad_cell(path: Path, sampled: Sampled, features: list[int]) -
                 written = f", written {row[i].strip()}" if row[i].strip() else ""
                 raise DataError(f"{where}: missing value{written}")
             if not dialect.is_number(row[i]):
-                raise DataError(f"{where}: {row[i]!r} is not a number")
+                if "\n" in row[i]:
+                    _refuse_open_quotes(path, dialect)
+                raise DataError(f"{where}: {row[i]!r:.50} is not a number")
             if not isfinite(dialect.number(row[i])):
                 raise DataError(f"{where}: {row[i].strip()} is not a finite number")
     raise DataError(f"{path}: not a table of numbers")

@@ -85,13 +85,13 @@ def read(
         Whether the first row of a csv or tsv names the columns; None detects it.
     delimiter : str, default=None
         The character between two cells of a csv or tsv; None is the tab for tsv, and for csv the
-        comma, or the semicolon if the first row has that. Beside another than the comma, numbers
-        may have decimal commas.
+        comma, or the semicolon or tab if the first row has one. Beside another than the comma,
+        numbers may have decimal commas.
 
     Returns
     -------
     data : Data
-        `X`, `labels`, `label_name`, and what was guessed.
+        `X`, `labels`, `label_name`, what was guessed, and the names of X's columns.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def _format_of(path: Path, wanted: Wanted) -> "Format":
     if wanted.key is not None and "key" not in form.offers:
         keyed = _suffixes(lambda form: "key" in form.offers)
         raise DataError(f"{path}: only {keyed} files have arrays to choose by key")
-    if (wanted.columns is not None or wanted.drop) and form.read_columns is None:
+    if (wanted.columns is not None or wanted.drop) and not is_table(path):
         raise DataError(f"{path}: only tables have columns to choose")
     if wanted.labels is not None and "labels" not in form.offers:
         raise DataError(f"{path}: holds no labels; give them in a file of their own")
@@ -377,6 +377,11 @@ def known_suffix(path: Path) -> str:
     if suffix not in FORMATS:
         raise DataError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(FORMATS)}")
     return suffix
+
+
+def is_table(path: Path) -> bool:
+    """Say whether files of this suffix have columns to choose, by name."""
+    return FORMATS[known_suffix(path)].read_columns is not None
 
 
 def check_output(

@@ -15,6 +15,9 @@ from acctsne.files.replacing import suffix_of
 from acctsne.files.stored_rows import StoredRows
 from acctsne.runtime.checks import check_sparse
 
+# What a map is called in an npz of ours: in one of a map and its labels, in a fitted estimator's.
+MAP_NAME = "embedding"
+
 
 def read_npy(path: Path, _: Wanted) -> Data:
     """Map an array into memory."""
@@ -88,6 +91,11 @@ def _only_matrix(path: Path, arrays: dict[str, Array]) -> tuple[str, Array]:
     )
 
 
+def has_map(path: Path) -> bool:
+    """Say whether an npz has an array by the name of maps, beside whatever else."""
+    return MAP_NAME in _names(path)
+
+
 def _names(path: Path) -> list[str]:
     """Name the arrays of an npz."""
     # Opened here: numpy leaves a file that is no archive open.
@@ -108,13 +116,13 @@ def _arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
 
 def write_npz(beside: Path, written: Written) -> None:
     """Write a map and its labels."""
-    more: dict[str, Any] = {}
+    arrays: dict[str, Any] = {MAP_NAME: written.Y}
     if written.labels is not None:
         # Objects would be pickled.
         is_plain = written.labels.dtype != object
-        more["label"] = written.labels if is_plain else label_text(written.labels)
+        arrays["label"] = written.labels if is_plain else label_text(written.labels)
     with open(beside, "wb") as file:
-        np.savez(file, embedding=written.Y, **more)
+        np.savez(file, **arrays)
 
 
 def read_label_array(path: Path) -> Array:

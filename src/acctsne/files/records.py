@@ -35,6 +35,9 @@ class Data:
     """What was decided without being told: the argument of :func:`read` that decides it, and a
     sentence."""
 
+    feature_names: tuple[str, ...] | None = None
+    """The names of the columns of X, of a table that has different ones."""
+
 
 @dataclass(frozen=True)
 class Wanted:

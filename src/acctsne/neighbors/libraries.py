@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -317,7 +318,11 @@ def _all_distances(X: Any, settings: SearchSettings) -> npt.NDArray[Any]:
 
 
 def library_query(X: Any, queries: Any, settings: SearchSettings) -> NearestNeighborsResult:
-    """Find the exact neighbours of each query among the rows of X through scikit-learn."""
+    """Find the exact neighbours of each query among the rows of X through scikit-learn.
+
+    What a metric takes from the data is that of X, as where all its pairs are computed.
+    """
+    settings = replace(settings, metric_params=metric_parameters(X, settings))
     with limited_libraries(settings.threads), _blaming_parameters(settings), _checked_data():
         found = _ScikitLearn(X, settings).query(queries, settings.n_neighbors)
         _check_distances(found.distances)

@@ -171,6 +171,13 @@ def write(
         beside.write_text(page, encoding="utf-8", errors="replace")
 
 
+def is_page(path: Path) -> bool:
+    """Say whether a file begins as the pages do that are written here."""
+    begin = resource("map.html").partition("<html")[0]
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read(len(begin)) == begin
+
+
 def resource(name: str) -> str:
     """Text of a file in `pages/`."""
     return (files("acctsne.pictures") / "pages" / name).read_text(encoding="utf-8")

@@ -152,7 +152,7 @@ def categories(labels: Any, n_points: int) -> Categories:
         used = np.unique(codes[codes >= 0])
         position = np.full(len(labels.categories) + 1, -1, dtype=np.int32)
         position[used] = np.arange(len(used))
-        return Categories([_name(labels.categories[i]) for i in used], position[codes])
+        return Categories([category_name(labels.categories[i]) for i in used], position[codes])
 
     array = label_array(labels)
     _check_length("labels", array, n_points)
@@ -175,7 +175,7 @@ def categories(labels: Any, n_points: int) -> Categories:
     index = {label: code for code, label in enumerate(ordered)}
     codes = np.full(n_points, -1, dtype=np.int32)
     codes[present] = np.fromiter(map(index.__getitem__, listed), np.int32, len(listed))
-    return Categories([_name(label) for label in ordered], codes)
+    return Categories([category_name(label) for label in ordered], codes)
 
 
 def drawable(text: Any) -> str:
@@ -193,7 +193,8 @@ def drawable(text: Any) -> str:
     )
 
 
-def _name(label: Any) -> str:
+def category_name(label: Any) -> str:
+    """Give the name of a label's category, as which its picture has it."""
     if isinstance(label, bytes):
         return label.decode(errors="replace")
     if isinstance(label, float) and label.is_integer():

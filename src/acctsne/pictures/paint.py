@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acctsne.pictures.colors import SINGLE, categorical, from_hex
-from acctsne.pictures.inputs import Categories, categories, check_values
+from acctsne.pictures.inputs import Categories, categories, category_name, check_values
 from acctsne.runtime.optional import require
 
 Array = npt.NDArray[Any]
@@ -54,6 +54,7 @@ def _category_colors(names: list[str], colors: Any) -> Array:
         return categorical(len(names))
     to_rgb = require("matplotlib.colors", "plot").to_rgb
     if isinstance(colors, Mapping):
+        colors = {category_name(label): color for label, color in colors.items()}
         lacking = [name for name in names if name not in colors]
         if lacking:
             raise ValueError(f"colors has none for {lacking[0]!r}; give one for every category")

@@ -88,7 +88,7 @@ def scatter(
     alpha : float or ndarray of shape (n_points,), default=None
         Opacity of all markers, or of each; None to have it follow likewise.
     colors : mapping or sequence of colours, default=None
-        Colours of the categories, by name or in order; None for a palette of colours as different
+        Colours of the categories, by label or in order; None for a palette of colours as different
         as can be.
     cmap : str, default="viridis"
         matplotlib's colour map for `values`.

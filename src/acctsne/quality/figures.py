@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from acctsne import _core
 from acctsne.affinities.affinities import Affinities, csr_arrays, joint_probabilities
-from acctsne.affinities.inputs import NO_AFFINITY, check_not_negative
+from acctsne.affinities.inputs import NO_AFFINITY, check_not_negative, sums_to_one
 from acctsne.affinities.similarity import PERPLEXITY_WORDS, Similarity, similarity_for
 from acctsne.compat.scikit_learn import validate_parameter_constraints
 from acctsne.forces.output_kernel import Dof, check_dof, output_kernel
@@ -119,7 +119,7 @@ def exact_kl(
     perplexity : float, "auto" or "multiscale", default=30.0
         The perplexity of the affinities, as in :class:`acctsne.TSNE`.
     P : {array-like, sparse matrix} or Affinities, default=None
-        The affinities, if they have been computed before: finite, not negative, taken as they are.
+        The affinities, if they have been computed before: finite, not negative, of sum 1.
     metric : {"euclidean", "l2", "sqeuclidean", "cosine", "correlation"}, default="euclidean"
         Distance between samples. Its square enters the affinities, as in :class:`acctsne.TSNE`.
         With any other metric, a function too, give the affinities:
@@ -353,6 +353,12 @@ def _given_affinities(P: Any) -> csr_matrix:
     check_not_negative(matrix.data, "P")
     if matrix.count_nonzero() == np.count_nonzero(matrix.diagonal()):
         raise ValueError(NO_AFFINITY)
+    total = float(matrix.sum() - matrix.diagonal().sum())
+    if not sums_to_one(total):
+        raise ValueError(
+            f"P sums to {total:g} over pairs of different samples, and probabilities sum to 1; "
+            "Affinities.from_matrix(P) makes some of it"
+        )
     return matrix
 
 

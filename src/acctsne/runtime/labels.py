@@ -12,14 +12,18 @@ Array = npt.NDArray[Any]
 def label_array(labels: Any) -> Array:
     """Give labels as an array.
 
-    Lists become objects: NumPy would turn the NaN in ["a", nan] into the text "nan". What is masked
-    is missing.
+    Lists become objects: NumPy would turn the NaN in ["a", nan] into the text "nan". So do integers
+    of which some are missing, which other packages have and NumPy has not: they would become
+    floats. What is masked is missing.
     """
     if isinstance(labels, np.ma.MaskedArray):
         objects: Array = np.array(labels.data, dtype=object)
         objects[np.ma.getmaskarray(labels)] = None
         return objects
     array = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    if array.dtype.kind == "f" and not isinstance(getattr(labels, "dtype", None), np.dtype):
+        listed = labels.to_pylist() if hasattr(labels, "to_pylist") else list(labels)
+        array = np.array(listed, dtype=object)
     # NumPy's text of any length, which few of its functions know.
     return array.astype(object) if array.dtype.kind == "T" else array
 

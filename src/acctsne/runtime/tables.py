@@ -141,9 +141,16 @@ def _fault(X: Any, name: str, error: Exception) -> str | None:
                 f"{name} has rows of different lengths, {lengths[0]} values in row 0 and "
                 f"{lengths[other]} in row {other}; give every row as many"
             )
+    if isinstance(X, type):
+        return None
     # DataFrames have names there, and pyarrow's tables their columns.
     names = getattr(X, "column_names", getattr(X, "columns", None))
-    if names is None or isinstance(X, type):
+    if names is None:
+        if len(getattr(X, "shape", ())) == 1 and _holds_rows(X):
+            return (
+                f"{name} is a {kind} whose values are rows; numpy.stack({name}) makes an array of "
+                "them"
+            )
         return None
     names = list(names)
     if not names:
@@ -171,13 +178,19 @@ def _columns(X: Any, names: list[Any]) -> Iterator[Any]:
             yield X.column(place) if hasattr(X, "column_names") else X[label]
 
 
+def _holds_rows(column: Any) -> bool:
+    """Tell a column of which each value has several, as where texts have their embeddings."""
+    first = next(iter(column), None)
+    return hasattr(first, "__len__") and not isinstance(first, str | bytes | Mapping)
+
+
 def _fault_of_column(column: Any) -> str | None:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             values = np.asarray(column)
-            if values.ndim != 1:
-                return "holds several values in each row"
+            if values.ndim != 1 or _holds_rows(values):
+                return "holds several values in each row, of which numpy.stack makes an array"
             if values.dtype.kind == "c":
                 return "holds complex numbers"
             values.astype(np.float64)
