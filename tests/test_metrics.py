@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from acctsne import TSNE, Affinities, nearest_neighbors
 from acctsne.neighbors.nearest import query_neighbors
 from acctsne.neighbors.records import SearchSettings
-from helpers import affinities_by
+from helpers import affinities_by, neighbors_by
 
 Array = npt.NDArray[Any]
 
@@ -180,6 +180,29 @@ def test_sparse_equals_dense(
         pairwise_distances(X, metric=metric), found.indices.astype(np.intp), axis=1
     )
     np.testing.assert_allclose(found.distances, own, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan", "minkowski"])
+def test_sparse_rows_in_any_order_and_in_parts(
+    metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acctsne.neighbors.metrics.DENSE_BYTES", 0)
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 60, (100, 8))  # not in order, and some twice
+    X = csr_matrix((rng.random(800) + 0.1, columns.ravel(), np.arange(0, 801, 8)), shape=(100, 60))
+    dense = X.toarray()
+    found = nearest_neighbors(X.copy(), 10, metric=metric)
+    expected = nearest_neighbors(dense, 10, metric=metric)
+    np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-7, atol=1e-12)
+    for method in ("exact", "barnes_hut"):
+        tsne = TSNE(metric=metric, perplexity=5, method=method, init="random", random_state=0)
+        given, whole = (neighbors_by(tsne, data) for data in (X.copy(), dense))
+        ratio = given.scale / whole.scale
+        squared = whole.squared_distances * ratio**2
+        np.testing.assert_allclose(given.squared_distances, squared, rtol=1e-5)
+        tsne.fit(X.copy())
+        np.testing.assert_array_equal(tsne.transform(csr_matrix(dense[:9])), tsne.embedding_[:9])
+    assert not X.has_sorted_indices
 
 
 def taxi(a: Array, b: Array, p: float = 1.0) -> float:

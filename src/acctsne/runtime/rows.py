@@ -47,11 +47,14 @@ def computed_dtype(X: Any) -> np.dtype[Any]:
 
 
 def computed(rows: Any) -> Any:
-    """Return rows as numbers to compute with, a copy unless they are; sparse ones as they are.
+    """Return rows as numbers to compute with, a copy unless they are.
 
-    Always one row after the other: sums of libraries depend on it in their last bits.
+    Always one row after the other: sums of libraries depend on it in their last bits. Columns of
+    sparse ones are in order and none is there twice: what libraries make of others is wrong.
     """
-    return rows if issparse(rows) else np.ascontiguousarray(rows, dtype=computed_dtype(rows))
+    if issparse(rows):
+        return summed_csr(rows)
+    return np.ascontiguousarray(rows, dtype=computed_dtype(rows))
 
 
 def summed_csr(X: Any) -> Any:
