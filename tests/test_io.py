@@ -518,6 +518,7 @@ def test_ids_are_text(tmp_path: Path) -> None:
         # Quotes that do not close would take the rows below into their cell.
         ('a,kind\n1,x\n3,"y\n5,z\n', "t.csv: row 3: a cell begins with a quote and does not end"),
         ('a,kind\n1,"x\n3,"y\n5,z\n', "t.csv: row 2: a cell begins with a quote and does not end"),
+        ('a,kind\r1,x\r3,"y\r5,z\r', "t.csv: row 3: a cell begins with a quote and does not end"),
         ('a,b\n1,2\n3,"4' + "\n5,6" * 1000, "t.csv: row 3: a cell begins with a quote"),
         ("1|2\n3|4\n", "holds text, and is the only one; cells are taken to be separated by ','"),
         ("id,kind,a\nq,x,1\nr,y,2\n", "t.csv: column 'id', 'kind' holds text"),

@@ -101,7 +101,7 @@ def _read(path: Path, wanted: Wanted) -> Data:
 
     def nothing(cell: str) -> int:
         nonlocal several_lines
-        several_lines |= "\n" in cell
+        several_lines |= _has_several_lines(cell)
         return 0
 
     def order(cell: str) -> int:
@@ -390,6 +390,10 @@ def _looks_like_header(first: list[str], below: list[list[str]], dialect: Dialec
     )
 
 
+def _has_several_lines(cell: str) -> bool:
+    return "\n" in cell or "\r" in cell
+
+
 def _refuse_open_quotes(path: Path, dialect: Dialect) -> None:
     """Refuse quotes that do not close where they should: their cell has taken the rows below.
 
@@ -431,7 +435,7 @@ def _fail_at_first_bad_cell(path: Path, sampled: Sampled, features: list[int]) -
                 written = f", written {row[i].strip()}" if row[i].strip() else ""
                 raise DataError(f"{where}: missing value{written}")
             if not dialect.is_number(row[i]):
-                if "\n" in row[i]:
+                if _has_several_lines(row[i]):
                     _refuse_open_quotes(path, dialect)
                 raise DataError(f"{where}: {row[i]!r:.50} is not a number")
             if not isfinite(dialect.number(row[i])):
