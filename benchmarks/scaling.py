@@ -22,6 +22,7 @@ from common import (
     pca_layout,
     positive,
     pyplot,
+    some_of,
     table,
     write_results,
 )
@@ -31,7 +32,6 @@ from steps import (
     find_neighbors,
     late_layout,
     make_affinities,
-    one_or_more_of,
     time_iterations,
 )
 
@@ -100,7 +100,7 @@ def parse_arguments() -> argparse.Namespace:
         "half a power of ten",
     )
     parser.add_argument(
-        "--methods", type=one_or_more_of(METHODS), default="barnes_hut,fft", help=", ".join(METHODS)
+        "--methods", type=some_of(METHODS), default="barnes_hut,fft", help=", ".join(METHODS)
     )
     parser.add_argument(
         "--dtype", choices=("float32", "float64"), default="float32", help="precision"

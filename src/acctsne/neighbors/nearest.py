@@ -249,7 +249,8 @@ def _nearest_neighbors(
         with busy("neighbors", settings.verbose):
             found = library_neighbors(X, settings)
         log_recall(found)
-        return found._replace(distances=in_precision_of_data(found.distances, X.dtype)), None
+        distances = in_precision_of_data(found.distances, X.dtype)
+        return NearestNeighborsResult(found.indices, distances, found.mode, found.recall), None
     form = euclidean_form(X, native)
     searched = _search_natively(form.data, replace(settings, n_components=0))
     return by_metric(searched, form, among_themselves=True), searched.frame
