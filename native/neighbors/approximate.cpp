@@ -120,9 +120,6 @@ public:
   double recall(std::span<const PointId> sample, ThreadTeam& team) const;
 
 private:
-  Size count_within(std::span<const PointId> sample, const Data* rows, const double* limits,
-                    ThreadTeam& team) const;
-
   struct Scratch {
     CellProbe::Scratch cells;
     NearestList<double> nearest;
@@ -325,6 +322,9 @@ private:
     }
     found_rows_.write(place, found);
   }
+
+  Size count_within(std::span<const PointId> sample, const Data* rows, const double* limits,
+                    ThreadTeam& team) const;
 
   const NeighborsRequest<Data>& request_;
   Communicator& processes_;

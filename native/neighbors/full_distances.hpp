@@ -59,9 +59,9 @@ private:
   bool as_bytes_ = false; // of points and queries; then copies are of RowInteger
   Size row_lines_ = 0;
   const CacheLine* queries_ = nullptr; // rows, one after the other
-  std::vector<CacheLine> copies_;      // of those of queries and of a point that are not filled
-  std::vector<CacheLine> point_;
-  std::vector<PointId> asking_[64]; // queries, for each point of the panel
+  std::vector<CacheLine> copies_;      // of them, unless they are filled
+  std::vector<CacheLine> point_;       // a copy of the point's row, likewise
+  std::vector<PointId> asking_[64];    // queries, for each point of the panel
   std::vector<Data> distances_;
 };
 
